@@ -1,0 +1,1 @@
+"""One module per checkpoint family, found from config.json's facts."""

@@ -1,0 +1,58 @@
+"""How results reach the user: JSON on standard output for programs, tables for people; progress on standard error."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping, Sequence
+from enum import Enum
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+
+
+def print_json(value: object) -> None:
+    """Print a result (dataclass, mapping, list or plain value) as one JSON document on standard output."""
+    click.echo(json.dumps(plain(value), indent=2, ensure_ascii=False))
+
+
+def plain(value: object) -> object:
+    """The JSON form of a result: dataclasses become objects, paths and enums become strings."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, Path):
+        return str(value)
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [plain(item) for item in value]
+    return value
+
+
+def print_table(
+    columns: Sequence[str], rows: Sequence[Sequence[object]], *, title: str | None = None
+) -> None:
+    """Print rows as a table on standard output."""
+    table = Table(*columns, title=title, title_justify="left", header_style="bold")
+    for row in rows:
+        table.add_row(*("" if cell is None else str(cell) for cell in row))
+    Console().print(table)
+
+
+def print_fields(fields: Mapping[str, object]) -> None:
+    """Print name and value pairs, one a line, with the values aligned."""
+    width = max((len(name) for name in fields), default=0)
+    for name, value in fields.items():
+        click.echo(f"{name.ljust(width)}  {value}")
+
+
+def say(message: str) -> None:
+    """One line of progress on standard error."""
+    click.echo(message, err=True)

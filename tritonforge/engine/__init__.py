@@ -1,0 +1,1 @@
+"""From a TensorRT-LLM checkpoint to a compiled engine."""

@@ -1,0 +1,1 @@
+"""File formats that several stages read or write: safetensors and the TensorRT-LLM checkpoint configuration."""

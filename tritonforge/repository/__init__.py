@@ -1,0 +1,1 @@
+"""From engines to a Triton model repository: render, lint, publish."""

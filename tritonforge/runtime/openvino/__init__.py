@@ -1,0 +1,1 @@
+"""The token-level model over OpenVINO GenAI's continuous batching."""

@@ -1,0 +1,1 @@
+"""From a model repository to a running Triton server."""
