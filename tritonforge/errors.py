@@ -98,9 +98,7 @@ class SpecInvalid(SpecError):
         problem: What is wrong, with the value, and what was expected.
     """
 
-    def __init__(
-        self, path: Path, *, line: int | None, key: str, problem: str, hint: str | None = None
-    ) -> None:
+    def __init__(self, path: Path, *, line: int | None, key: str, problem: str, hint: str | None = None) -> None:
         place = f"{path}:{line}" if line is not None else str(path)
         super().__init__(f"{place}: {key}: {problem}" if key else f"{place}: {problem}", hint=hint)
         self.path = path
@@ -130,9 +128,7 @@ class CorruptFile(CheckpointError):
         problem: What is wrong with it.
     """
 
-    def __init__(
-        self, path: Path, problem: str, *, hint: str | None = "download or copy the file again"
-    ) -> None:
+    def __init__(self, path: Path, problem: str, *, hint: str | None = "download or copy the file again") -> None:
         super().__init__(f"{path}: {problem}", hint=hint)
         self.path = path
         self.problem = problem
@@ -215,9 +211,7 @@ class CommandFailed(BuildError):
         log: File with all of its output, when there is one.
     """
 
-    def __init__(
-        self, argv: Sequence[str], *, returncode: int, tail: Sequence[str], log: Path | None = None
-    ) -> None:
+    def __init__(self, argv: Sequence[str], *, returncode: int, tail: Sequence[str], log: Path | None = None) -> None:
         where = f"; full log: {log}" if log is not None else ""
         last = "".join(f"\n  {line}" for line in tail)
         super().__init__(f"{argv[0]} exited with {returncode}{where}; last lines:{last}")
@@ -245,9 +239,7 @@ class ConfigInvalid(RepositoryError):
         line: Line counted from 1, when known.
     """
 
-    def __init__(
-        self, file: Path | str, problem: str, *, line: int | None = None, hint: str | None = None
-    ) -> None:
+    def __init__(self, file: Path | str, problem: str, *, line: int | None = None, hint: str | None = None) -> None:
         place = f"{file}:{line}" if line is not None else str(file)
         super().__init__(f"{place}: {problem}", hint=hint)
         self.file = file
@@ -298,9 +290,7 @@ class ServerExited(ServerError):
         log: Its log file.
     """
 
-    def __init__(
-        self, returncode: int, *, tail: Sequence[str], log: Path | None, hint: str | None = None
-    ) -> None:
+    def __init__(self, returncode: int, *, tail: Sequence[str], log: Path | None, hint: str | None = None) -> None:
         where = f"; full log: {log}" if log is not None else ""
         last = "".join(f"\n  {line}" for line in tail)
         super().__init__(f"tritonserver exited with {returncode}{where}; last lines:{last}", hint=hint)
@@ -318,9 +308,7 @@ class NotReady(ServerError):
         reason: The server's own reason, when it gave one.
     """
 
-    def __init__(
-        self, waiting_for: str, *, after_s: float, reason: str = "", hint: str | None = None
-    ) -> None:
+    def __init__(self, waiting_for: str, *, after_s: float, reason: str = "", hint: str | None = None) -> None:
         because = f": {reason}" if reason else ""
         super().__init__(f"{waiting_for} not ready after {after_s:.0f} s{because}", hint=hint)
         self.waiting_for = waiting_for
@@ -332,9 +320,7 @@ class PortTaken(ServerError):
     """A port that was asked for is in use."""
 
     def __init__(self, port: int, *, host: str, option: str) -> None:
-        super().__init__(
-            f"port {port} on {host} is in use", hint=f"stop what uses it, or pass another {option}"
-        )
+        super().__init__(f"port {port} on {host} is in use", hint=f"stop what uses it, or pass another {option}")
         self.port = port
         self.host = host
 

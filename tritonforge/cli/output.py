@@ -12,7 +12,6 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-
 json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 
 
@@ -36,9 +35,7 @@ def plain(value: object) -> object:
     return value
 
 
-def print_table(
-    columns: Sequence[str], rows: Sequence[Sequence[object]], *, title: str | None = None
-) -> None:
+def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]], *, title: str | None = None) -> None:
     """Print rows as a table on standard output."""
     table = Table(*columns, title=title, title_justify="left", header_style="bold")
     for row in rows:

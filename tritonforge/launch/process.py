@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -59,10 +60,8 @@ class Process:
         """End the child and what is left of its group; returns its exit code."""
         if self._child.poll() is None:
             self._child.terminate()
-            try:
+            with contextlib.suppress(subprocess.TimeoutExpired):
                 self._child.wait(self.grace_s)
-            except subprocess.TimeoutExpired:
-                pass
         self._kill_group()
         return self._child.wait()
 
