@@ -1,0 +1,138 @@
+"""Typed reading of JSON objects that other programs wrote: unknown keys are ignored, wrong types name file and key."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import cast
+
+from tritonforge.errors import CheckpointNotFound, CorruptFile
+
+
+def read_json_object(path: Path) -> dict[str, object]:
+    """The JSON object in a file.
+
+    Raises:
+        CheckpointNotFound: The file does not exist.
+        CorruptFile: It is not UTF-8, not JSON, not an object, or has a key twice.
+    """
+    try:
+        text = path.read_bytes()
+    except FileNotFoundError as exc:
+        raise CheckpointNotFound(f"{path}: no such file") from exc
+    except OSError as exc:
+        raise CorruptFile(path, f"cannot be read: {exc.strerror}", hint="check that it is a readable file") from exc
+    return parse_json_object(text, path)
+
+
+def parse_json_object(text: bytes, path: Path, *, what: str = "") -> dict[str, object]:
+    """The JSON object in `text`, which came from `path`; `what` names the part of the file in errors.
+
+    Raises:
+        CorruptFile: It is not UTF-8, not JSON, not an object, or has a key twice.
+    """
+    part = f"{what} is " if what else ""
+    try:
+        value = json.loads(text.decode("utf-8"), object_pairs_hook=_unique_pairs)
+    except UnicodeDecodeError as exc:
+        raise CorruptFile(path, f"{part}not UTF-8 at byte {exc.start}") from exc
+    except json.JSONDecodeError as exc:
+        raise CorruptFile(path, f"{part}not JSON: {exc.msg} at line {exc.lineno}, column {exc.colno}") from exc
+    except _DuplicateKey as exc:
+        raise CorruptFile(path, f"{what or 'the file'} names {exc.key!r} twice") from exc
+    except RecursionError as exc:
+        raise CorruptFile(path, f"{part}nested too deeply to be read") from exc
+    if not isinstance(value, dict):
+        raise CorruptFile(path, f"{part}a JSON {type(value).__name__}; expected an object")
+    return value
+
+
+class _DuplicateKey(Exception):
+    def __init__(self, key: str) -> None:
+        super().__init__(key)
+        self.key = key
+
+
+def _unique_pairs(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    found: dict[str, object] = {}
+    for key, value in pairs:
+        if key in found:
+            raise _DuplicateKey(key)
+        found[key] = value
+    return found
+
+
+class JsonFields:
+    """The fields of one JSON object, read with a type and a range. A JSON null counts as absent.
+
+    Args:
+        values: The object.
+        path: File that it came from, for errors.
+        prefix: Dotted path of the object within the file, for errors.
+    """
+
+    def __init__(self, values: Mapping[str, object], path: Path, *, prefix: str = "") -> None:
+        self.values = values
+        self.path = path
+        self._prefix = prefix
+
+    def __contains__(self, key: str) -> bool:
+        return self.values.get(key) is not None
+
+    def integer(self, key: str, default: int | None = None, *, least: int = 1) -> int:
+        """A whole number of at least `least`. A float with no fraction counts (some tools write 4096.0)."""
+        value = self._value(key, default)
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)
+        if not isinstance(value, int) or isinstance(value, bool) or value < least:
+            raise self.wrong(key, value, f"a whole number of at least {least}")
+        return value
+
+    def number(self, key: str, default: float | None = None) -> float:
+        """A finite number above zero."""
+        value = self._value(key, default)
+        if not isinstance(value, (int, float)) or isinstance(value, bool) or not 0 < value < float("inf"):
+            raise self.wrong(key, value, "a number above 0")
+        return float(value)
+
+    def flag(self, key: str, default: bool | None = None) -> bool:  # noqa: FBT001 - the value of a boolean field
+        """True or false. 0 and 1 count: some configurations write ``rmsnorm: 1.0``."""
+        value = self._value(key, default)
+        if value in (0, 1):
+            return bool(value)
+        raise self.wrong(key, value, "true or false")
+
+    def text(self, key: str, default: str | None = None) -> str:
+        """A string."""
+        value = self._value(key, default)
+        if not isinstance(value, str):
+            raise self.wrong(key, value, "a string")
+        return value
+
+    def strings(self, key: str) -> tuple[str, ...]:
+        """A list of strings; empty when absent."""
+        value = self.values.get(key)
+        if value is None:
+            return ()
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+            raise self.wrong(key, value, "a list of strings")
+        return tuple(cast("list[str]", value))
+
+    def nested(self, key: str) -> JsonFields | None:
+        """An object, or None when absent."""
+        value = self.values.get(key)
+        if value is None:
+            return None
+        if not isinstance(value, dict):
+            raise self.wrong(key, value, "an object")
+        return JsonFields(value, self.path, prefix=f"{self._prefix}{key}.")
+
+    def wrong(self, key: str, value: object, expected: str) -> CorruptFile:
+        """The error that says what `key` is and what it should be; for the caller to raise."""
+        found = "missing" if value is None else json.dumps(value, ensure_ascii=False, default=str)[:80]
+        return CorruptFile(self.path, f"{self._prefix}{key} is {found}; expected {expected}", hint=None)
+
+    def _value(self, key: str, default: object) -> object:
+        value = self.values.get(key)
+        return default if value is None else value
