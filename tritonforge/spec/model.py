@@ -1,0 +1,157 @@
+"""One model under its public name: a checkpoint, the versions compiled from it, and how they share the traffic."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Self
+
+from pydantic import Field, ValidationError, model_validator
+
+from tritonforge.spec.base import ForgeModel, ModelName, VersionNumber, rule_broken
+from tritonforge.spec.checkpoint import CheckpointRef
+from tritonforge.spec.engine import EngineSpec, OpenVinoEngineSpec, TensorRtLlmEngineSpec
+from tritonforge.spec.limits import LimitsOverrideSpec, LimitsSpec
+from tritonforge.spec.serving import ServingOverrideSpec, ServingSpec
+from tritonforge.spec.tests import TestSpec
+
+VERSION_KEYS = {"propertyNames": {"pattern": "^[1-9][0-9]*$"}}
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedVersion:
+    """One version with everything it inherits from its model filled in.
+
+    Args:
+        model_name: Public name of the model.
+        number: Version number, from 1.
+        engine: How it is compiled.
+        checkpoint: Reference as written in the specification; relative paths are relative to its folder.
+        limits: Its limits.
+        serving: How Triton runs it; `default_max_tokens` leaves room for at least one token of prompt.
+    """
+
+    model_name: str
+    number: int
+    engine: OpenVinoEngineSpec | TensorRtLlmEngineSpec
+    checkpoint: str
+    limits: LimitsSpec
+    serving: ServingSpec
+
+
+class VersionSpec(ForgeModel):
+    """One numbered version of a model."""
+
+    engine: EngineSpec
+    """Which engine computes the tokens, and how it is compiled."""
+
+    checkpoint: CheckpointRef | None = None
+    """Checkpoint of this version, when it is not the model's."""
+
+    limits: LimitsOverrideSpec | None = None
+    """Limits in which this version differs from its model."""
+
+    serving: ServingOverrideSpec | None = None
+    """Serving settings in which this version differs from its model."""
+
+
+Versions = Annotated[dict[VersionNumber, VersionSpec], Field(min_length=1, json_schema_extra=VERSION_KEYS)]
+Weight = Annotated[float, Field(ge=0, le=1e9)]
+
+
+def _all_to_the_lowest(fields: dict[str, Any]) -> dict[int, float]:
+    return {min(fields["versions"]): 100.0}
+
+
+class ModelSpec(ForgeModel):
+    """One model under its public name."""
+
+    name: ModelName
+    """Name that clients ask for; version N is served by the Triton model <name>_engine_v<N>."""
+
+    checkpoint: CheckpointRef
+    """Folder in Hugging Face form, or a .gguf file; relative to this file."""
+
+    versions: Versions
+    """Versions by their number."""
+
+    traffic: Annotated[dict[VersionNumber, Weight], Field(json_schema_extra=VERSION_KEYS)] = Field(
+        default_factory=_all_to_the_lowest
+    )
+    """Share of the traffic by version number, as weights; left out, the lowest version gets everything."""
+
+    limits: LimitsSpec = LimitsSpec()
+    """How much an engine takes."""
+
+    serving: ServingSpec = ServingSpec()
+    """How Triton runs the engines."""
+
+    tests: Annotated[tuple[TestSpec, ...], Field(strict=False)] = ()
+    """Questions that a version must answer before it gets any traffic."""
+
+    @model_validator(mode="after")
+    def _versions_fit_together(self) -> Self:
+        _check_traffic(self.traffic, self.versions)
+        for number in self.versions:
+            _check_version(self, number)
+        return self
+
+    def resolved(self, number: int) -> ResolvedVersion:
+        """The version with everything it inherits filled in.
+
+        Args:
+            number: A key of `versions`.
+
+        Raises:
+            KeyError: There is no such version.
+        """
+        version = self.versions[number]
+        limits = self.limits if version.limits is None else version.limits.applied_to(self.limits)
+        serving = self.serving if version.serving is None else version.serving.applied_to(self.serving)
+        room = limits.max_seq_len - 1
+        if serving.default_max_tokens > room:
+            serving = serving.model_copy(update={"default_max_tokens": room})
+        return ResolvedVersion(
+            model_name=self.name,
+            number=number,
+            engine=version.engine,
+            checkpoint=self.checkpoint if version.checkpoint is None else version.checkpoint,
+            limits=limits,
+            serving=serving,
+        )
+
+
+def _check_traffic(traffic: Mapping[int, float], versions: Mapping[int, VersionSpec]) -> None:
+    unknown = [number for number in traffic if number not in versions]
+    if unknown:
+        known = ", ".join(str(number) for number in sorted(versions))
+        raise rule_broken(f"there is no version {unknown[0]}; expected one of {known}", at=("traffic", unknown[0]))
+    if not sum(traffic.values()) > 0:
+        raise rule_broken("has no weight above 0; expected at least one", at=("traffic",))
+
+
+def _check_version(model: ModelSpec, number: int) -> None:
+    version = model.versions[number]
+    try:
+        resolved = model.resolved(number)
+    except ValidationError as error:
+        problem = f"together with the model's limits: max_input_len {error.errors()[0]['msg']}"
+        raise rule_broken(problem, at=("versions", number, "limits")) from error
+    own = version.serving is not None
+    where: tuple[str | int, ...] = ("versions", number, "serving") if own else ("serving",)
+    batching = resolved.serving.dynamic_batching
+    most = resolved.limits.max_batch_size
+    for size in batching.preferred_batch_size if batching is not None else ():
+        if size > most:
+            raise rule_broken(
+                f"holds {size}; expected at most max_batch_size ({most} in version {number})",
+                at=(*where, "dynamic_batching", "preferred_batch_size"),
+            )
+    asked = version.serving.default_max_tokens if version.serving is not None else None
+    if asked is None and "default_max_tokens" in model.serving.model_fields_set:
+        asked, where = model.serving.default_max_tokens, ("serving",)
+    if asked is not None and asked >= resolved.limits.max_seq_len:
+        raise rule_broken(
+            f"is {asked}; expected less than max_seq_len ({resolved.limits.max_seq_len} in version {number})",
+            at=(*where, "default_max_tokens"),
+        )
