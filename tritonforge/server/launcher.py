@@ -1,0 +1,201 @@
+"""Start the embedded Triton on a model repository, and end it well."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+
+from tritonforge.errors import RepositoryError, ServerError, did_you_mean
+from tritonforge.launch.process import Process
+from tritonforge.server.command import tritonserver_command
+from tritonforge.server.embedded import (
+    Installation,
+    backend_directory,
+    default_cache,
+    find_installation,
+    find_libpython,
+    library_path,
+)
+from tritonforge.server.options import ServerAddress, ServerOptions
+from tritonforge.server.ports import choose_address
+from tritonforge.server.ready import wait_until_ready
+from tritonforge.server.state import (
+    ServerState,
+    forge_folder,
+    process_start,
+    remove_state,
+    running_state,
+    write_state,
+)
+
+# What tritonserver needs beyond its own exit timeout to unload models and write its last lines.
+STOP_MARGIN_S = 10.0
+
+
+class RunningServer:
+    """A server that this process started and owns. Leaving the context stops it.
+
+    Args:
+        repository: What it serves.
+        process: Its process.
+        address: Where it answers.
+        models: The models that were loaded at start.
+        ready_after_s: Seconds from start to ready.
+    """
+
+    def __init__(
+        self,
+        repository: Path,
+        process: Process,
+        address: ServerAddress,
+        *,
+        models: tuple[str, ...],
+        ready_after_s: float,
+    ) -> None:
+        self.repository = repository
+        self.address = address
+        self.models = models
+        self.ready_after_s = ready_after_s
+        self._process = process
+
+    @property
+    def grpc_url(self) -> str:
+        """``host:port`` of the gRPC endpoint."""
+        return self.address.grpc_url
+
+    @property
+    def http_url(self) -> str:
+        """``http://host:port`` of the HTTP endpoint."""
+        return self.address.http_url
+
+    @property
+    def metrics_url(self) -> str:
+        """URL of the Prometheus metrics."""
+        return self.address.metrics_url
+
+    @property
+    def pid(self) -> int:
+        """Process id of tritonserver."""
+        return self._process.pid
+
+    @property
+    def log(self) -> Path:
+        """Its log file."""
+        return self._process.log
+
+    def returncode(self) -> int | None:
+        """Exit code, or None while it runs."""
+        return self._process.returncode()
+
+    def wait(self) -> int:
+        """Wait until the server ends by itself; returns its exit code."""
+        return self._process.wait()
+
+    def stop(self) -> int:
+        """Let requests under way finish, then end the server; returns its exit code. Does nothing the second time."""
+        try:
+            return self._process.stop()
+        finally:
+            remove_state(self.repository, pid=self.pid)
+
+    def __enter__(self) -> RunningServer:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+
+def start_embedded(repository: Path, *, options: ServerOptions | None = None) -> RunningServer:
+    """Start the embedded Triton on `repository` and wait until every wanted model is ready.
+
+    Args:
+        repository: Folder with one folder per model.
+        options: Ports, models, deadlines; the defaults of `ServerOptions` when None.
+
+    Raises:
+        ToolMissing: nvidia-pytriton or libpython is not installed.
+        RepositoryError: The repository does not exist, is empty, or lacks a wanted model.
+        PortTaken: A port is in use.
+        NotReady: A model was not ready, with the server's reason. The server has been stopped.
+        ServerExited: The server ended early, with the end of its log.
+        ServerError: This machine or its file system does not allow it.
+    """
+    options = options or ServerOptions()
+    repository = repository.absolute()
+    models = wanted_models(repository, options.models)
+    _refuse_second_server(repository)
+    installation = find_installation()
+    env = _environment(installation)
+    backends = backend_directory(installation, options.cache or default_cache())
+    address = choose_address(options)
+    command = tritonserver_command(
+        installation.binary,
+        repository,
+        address=address,
+        models=models,
+        options=options,
+        backends=backends,
+        env=env,
+    )
+    log = options.log or forge_folder(repository) / "logs" / "tritonserver.log"
+    try:
+        process = Process(command, log=log, grace_s=options.exit_timeout_s + STOP_MARGIN_S)
+    except OSError as error:
+        raise ServerError(f"{error.filename or command.argv[0]}: {error.strerror}", hint=f"log file: {log}") from error
+    with contextlib.ExitStack() as undo:
+        undo.callback(process.stop)
+        started_ticks = process_start(process.pid) or 0
+        after_s = wait_until_ready(process, address.http_url, models=models, timeout_s=options.ready_timeout_s)
+        write_state(repository, ServerState(address, process.pid, started_ticks, log))
+        undo.pop_all()
+    return RunningServer(repository, process, address, models=models, ready_after_s=after_s)
+
+
+def wanted_models(repository: Path, models: tuple[str, ...] | None) -> tuple[str, ...]:
+    """The models to load at start: those asked for, or every folder of the repository, sorted.
+
+    Raises:
+        RepositoryError: The repository does not exist or is empty, or a model asked for is not in it.
+    """
+    build = "tritonforge build writes a repository from forge.yaml"
+    if not repository.is_dir():
+        raise RepositoryError(f"{repository}: no such model repository", hint=build)
+    present = sorted(entry.name for entry in repository.iterdir() if entry.is_dir())
+    if models is None:
+        if not present:
+            raise RepositoryError(f"{repository} holds no model", hint=build)
+        return tuple(present)
+    for model in models:
+        if model not in present:
+            hint = did_you_mean(model, present) or f"models there: {', '.join(present) or 'none'}"
+            raise RepositoryError(f"{repository} has no model {model!r}", hint=hint)
+    return models
+
+
+def _refuse_second_server(repository: Path) -> None:
+    running = running_state(repository)
+    if running is not None:
+        raise ServerError(
+            f"{repository} is already served by process {running.pid} at {running.address.grpc_url}",
+            hint=f"use that server, or stop it with: kill {running.pid}",
+        )
+
+
+def _environment(installation: Installation) -> Mapping[str, str]:
+    """Variables by which the python backend's stub runs as this Python, with the packages of this environment."""
+    # An embedded interpreter finds its environment through the first `python3` on PATH; a command that is run by its
+    # full path has no activated environment there.
+    scripts = str(Path(sys.executable).parent)
+    path = os.environ.get("PATH", os.defpath)
+    return {
+        "LD_LIBRARY_PATH": library_path(installation, find_libpython()),
+        "PATH": f"{scripts}:{path}",
+        # Triton must not write into version folders: a changed folder makes it reload the version.
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
