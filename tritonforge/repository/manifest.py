@@ -1,0 +1,77 @@
+"""forge-manifest.json: what a version folder was made from.
+
+Programs write it, so the reader ignores keys that it does not know.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tritonforge.errors import RepositoryError
+
+MANIFEST_NAME = "forge-manifest.json"
+SCHEMA_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """Where a version folder comes from.
+
+    Args:
+        model: Public name of the model.
+        version: Version number.
+        kind: ``openvino``, ``tensorrt_llm`` or ``gateway``.
+        checkpoint_digest: Digest of the source checkpoint.
+        spec_digest: Digest of the part of the specification that it was built from.
+        created: When, as ISO 8601 in UTC.
+        tools: Versions of what built it, by name.
+        gpu_architecture: For example ``sm_90``; None when the engine is not bound to one.
+        parents: Digests of what it was derived from.
+        files: Size in bytes of each engine file, by its path relative to the version folder.
+        schema_version: Counts up when the meaning of a key changes.
+    """
+
+    model: str
+    version: int
+    kind: str
+    checkpoint_digest: str
+    spec_digest: str
+    created: str
+    tools: Mapping[str, str] = field(default_factory=dict)
+    gpu_architecture: str | None = None
+    parents: tuple[str, ...] = ()
+    files: Mapping[str, int] = field(default_factory=dict)
+    schema_version: int = SCHEMA_VERSION
+
+
+def manifest_text(manifest: Manifest) -> str:
+    """The manifest as JSON text."""
+    return json.dumps(dataclasses.asdict(manifest), indent=2, ensure_ascii=False) + "\n"
+
+
+def read_manifest(path: Path) -> Manifest:
+    """Read a manifest.
+
+    Raises:
+        RepositoryError: It cannot be read, is not JSON, lacks a key, or was written by a newer release.
+    """
+    known = {item.name for item in dataclasses.fields(Manifest)}
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+        schema = int(values["schema_version"])
+        fields = {key: value for key, value in values.items() if key in known}
+        manifest = Manifest(**fields | {"parents": tuple(fields.get("parents", ()))})
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+        raise RepositoryError(
+            f"{path}: not a readable manifest ({error})", hint="build and publish this version again"
+        ) from error
+    if schema > SCHEMA_VERSION:
+        raise RepositoryError(
+            f"{path}: schema_version is {schema}; this release reads up to {SCHEMA_VERSION}",
+            hint="use the release of tritonforge that published it, or a newer one",
+        )
+    return manifest

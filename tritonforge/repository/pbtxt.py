@@ -1,0 +1,74 @@
+"""Triton's model configuration in protobuf's text format: reading it, and quoting strings for it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from google.protobuf import text_format
+from google.protobuf.text_encoding import CEscape
+from tritonclient.grpc.model_config_pb2 import ModelConfig
+
+from tritonforge.errors import ConfigInvalid
+
+
+def quoted(text: str) -> str:
+    r"""A string literal of the text format that reads back as exactly `text`.
+
+    Text that holds double quotes and no single ones (JSON) is put in single quotes, which the format allows, so that it
+    stays readable.
+    """
+    # Escapes control characters, backslashes and both kinds of quotes.
+    escaped = CEscape(text, as_utf8=True)  # type: ignore[arg-type]  # with as_utf8 it takes text
+    if '"' in text and "'" not in text:
+        return "'" + escaped.replace('\\"', '"') + "'"
+    return '"' + escaped.replace("\\'", "'") + '"'
+
+
+def parse_config(text: str, *, file: Path | str) -> ModelConfig:
+    """Parse a config.pbtxt.
+
+    Args:
+        text: Its content.
+        file: Its path, for the message.
+
+    Raises:
+        ConfigInvalid: The text is not a ModelConfig; names line and column.
+    """
+    config = ModelConfig()
+    try:
+        text_format.Parse(text, config)
+    except text_format.ParseError as error:
+        line = error.GetLine()
+        raise ConfigInvalid(file, _problem(error), line=line) from error
+    return config
+
+
+def read_config(file: Path) -> ModelConfig:
+    """Read and parse a config.pbtxt.
+
+    Raises:
+        ConfigInvalid: There is no such file, it is not UTF-8, or it is not a ModelConfig.
+    """
+    try:
+        text = file.read_text(encoding="utf-8")
+    except OSError as error:
+        raise ConfigInvalid(file, f"cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise ConfigInvalid(file, f"is not UTF-8 text (byte {error.start})") from error
+    return parse_config(text, file=file)
+
+
+def parameter_of(config: ModelConfig, key: str) -> str | None:
+    """The text of one of the model's `parameters`, or None when it is not given."""
+    if key not in config.parameters:
+        return None
+    value: str = config.parameters[key].string_value
+    return value
+
+
+def _problem(error: text_format.ParseError) -> str:
+    """What protobuf says, without the place and the quoted line that it puts in front."""
+    text = str(error)
+    place = f"{error.GetLine()}:{error.GetColumn()} : "
+    text = text.removeprefix(place)
+    return f"column {error.GetColumn()}: {text.rsplit(chr(39) + ': ', 1)[-1]}"

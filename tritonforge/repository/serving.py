@@ -1,0 +1,111 @@
+"""What the gateway needs of each engine version: its tokenizer files and serving.json."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from tritonforge.artifacts import EngineArtifact, TokenizerArtifact
+from tritonforge.errors import RepositoryError
+from tritonforge.repository.files import place, write_text
+from tritonforge.repository.layout import GATEWAY_VERSION, SERVING_NAME, engine_model_name, serving_folder
+from tritonforge.spec.limits import LimitsSpec
+from tritonforge.spec.model import ResolvedVersion
+
+SCHEMA_VERSION = 1
+# Both engine kinds speak the tensors of the tensorrtllm backend.
+DIALECT = "tensorrt_llm"
+
+
+@dataclass(frozen=True, slots=True)
+class ServedVersion:
+    """An engine version as its gateway sees it.
+
+    Args:
+        number: Version number.
+        engine_kind: ``openvino`` or ``tensorrt_llm``.
+        tokenizer: Files and ids of its tokenizer.
+        limits: What the engine takes.
+        default_max_tokens: Tokens of an answer when the request does not say.
+        vocab_size: Number of token ids that the engine accepts.
+    """
+
+    number: int
+    engine_kind: str
+    tokenizer: TokenizerArtifact
+    limits: LimitsSpec
+    default_max_tokens: int
+    vocab_size: int
+
+    @classmethod
+    def of(cls, version: ResolvedVersion, engine: EngineArtifact, tokenizer: TokenizerArtifact) -> ServedVersion:
+        """The gateway's view of a version that was just built."""
+        return cls(
+            number=version.number,
+            engine_kind=engine.kind,
+            tokenizer=tokenizer,
+            limits=version.limits,
+            default_max_tokens=version.serving.default_max_tokens,
+            vocab_size=engine.vocab_size,
+        )
+
+
+def write_served(model: str, served: ServedVersion, gateway: Path) -> None:
+    """Write serving.json and the tokenizer files of one version into a gateway's folder.
+
+    Raises:
+        PublishFailed: A file cannot be written.
+    """
+    folder = serving_folder(gateway, served.number)
+    value = {
+        "schema_version": SCHEMA_VERSION,
+        "engine_model": engine_model_name(model, served.number),
+        "engine_version": served.number,
+        "engine_kind": served.engine_kind,
+        "dialect": DIALECT,
+        "tokenizer": {
+            "kind": served.tokenizer.kind,
+            "eos_token_ids": list(served.tokenizer.eos_token_ids),
+            "pad_token_id": served.tokenizer.pad_token_id,
+        },
+        "limits": served.limits.model_dump(),
+        "default_max_tokens": served.default_max_tokens,
+        "vocab_size": served.vocab_size,
+    }
+    write_text(folder / SERVING_NAME, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+    for name, source in sorted(served.tokenizer.files.items()):
+        place(source, folder / name)
+
+
+def read_served(gateway: Path) -> list[ServedVersion]:
+    """The versions that a gateway on disk knows, lowest first; none when there is no gateway.
+
+    Raises:
+        RepositoryError: A serving.json cannot be read.
+    """
+    files = gateway.glob(f"{GATEWAY_VERSION}/versions/*/{SERVING_NAME}")
+    return sorted((_read_served(file) for file in files), key=lambda served: served.number)
+
+
+def _read_served(file: Path) -> ServedVersion:
+    try:
+        value = json.loads(file.read_text(encoding="utf-8"))
+        tokenizer = TokenizerArtifact(
+            kind=value["tokenizer"]["kind"],
+            files={path.name: path for path in sorted(file.parent.iterdir()) if path.name != SERVING_NAME},
+            eos_token_ids=tuple(value["tokenizer"]["eos_token_ids"]),
+            pad_token_id=value["tokenizer"]["pad_token_id"],
+        )
+        return ServedVersion(
+            number=int(value["engine_version"]),
+            engine_kind=value["engine_kind"],
+            tokenizer=tokenizer,
+            limits=LimitsSpec.model_validate(value["limits"]),
+            default_max_tokens=int(value["default_max_tokens"]),
+            vocab_size=int(value["vocab_size"]),
+        )
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise RepositoryError(
+            f"{file}: not a readable serving.json ({error})", hint="publish the model again"
+        ) from error
