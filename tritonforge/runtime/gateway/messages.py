@@ -1,0 +1,107 @@
+"""The chat list of the `messages` input: JSON text to checked messages. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..tensors import RequestRejected
+
+Message = Mapping[str, Any]
+"""One message as a chat template takes it: plain JSON types, at least `role`; `content` is a string when present."""
+
+_EXPECTED = "a JSON list of at least one object with role and content"
+
+
+def parse_messages(text: str) -> tuple[Message, ...]:
+    """Messages from a JSON list of `{"role": …, "content": …}`.
+
+    Content may be a string, or a list of `{"type": "text", "text": …}` parts, which are joined. It may be left out or
+    null only beside `tool_calls`. Arguments of tool calls that are JSON text become objects, because templates expect
+    objects.
+
+    Raises:
+        RequestRejected: The text is not JSON, or a message is not of that form; the error names the message by its
+            number from 0.
+    """
+    try:
+        value = json.loads(text)
+    except ValueError as error:
+        raise RequestRejected(
+            f"messages is not JSON ({error}); expected a list of objects with role and content"
+        ) from error
+    except RecursionError as error:
+        raise RequestRejected(
+            "messages is nested too deeply; expected a list of objects with role and content"
+        ) from error
+    if not isinstance(value, list) or not value:
+        found = "an empty list" if value == [] else _kind(value)
+        raise RequestRejected(f"messages is {found}; expected {_EXPECTED}")
+    return tuple(_message(f"messages[{index}]", item) for index, item in enumerate(value))
+
+
+def _message(place: str, value: object) -> Message:
+    if not isinstance(value, dict):
+        raise RequestRejected(f"{place} is {_kind(value)}; expected an object with role and content")
+    role = value.get("role")
+    if not isinstance(role, str) or not role:
+        found = "missing" if "role" not in value else "empty" if role == "" else _kind(role)
+        raise RequestRejected(f"{place}.role is {found}; expected a name such as user, assistant or system")
+    # A template asks `is defined` or `is not none`; a key whose value is null is therefore left out.
+    message = {key: item for key, item in value.items() if item is not None}
+    if "content" in message:
+        message["content"] = _content(f"{place}.content", message["content"])
+    elif "tool_calls" not in message:
+        raise RequestRejected(f"{place}.content is missing; expected a string")
+    if "tool_calls" in message:
+        message["tool_calls"] = _tool_calls(f"{place}.tool_calls", message["tool_calls"])
+    return message
+
+
+def _content(place: str, value: object) -> str:
+    if isinstance(value, str):
+        return _encodable(place, value)
+    if not isinstance(value, list):
+        raise RequestRejected(f"{place} is {_kind(value)}; expected a string or a list of text parts")
+    texts = []
+    for index, part in enumerate(value):
+        text = part.get("text") if isinstance(part, dict) and part.get("type", "text") == "text" else None
+        if not isinstance(text, str):
+            raise RequestRejected(f'{place}[{index}] is not {{"type": "text", "text": …}}; only text parts are served')
+        texts.append(_encodable(place, text))
+    return "".join(texts)
+
+
+def _tool_calls(place: str, value: object) -> Sequence[Mapping[str, Any]]:
+    if not isinstance(value, list) or not all(isinstance(call, dict) for call in value):
+        raise RequestRejected(f"{place} is {_kind(value)}; expected a list of objects")
+    return [_tool_call(call) for call in value]
+
+
+def _tool_call(call: Mapping[str, Any]) -> Mapping[str, Any]:
+    function = call.get("function")
+    arguments = function.get("arguments") if isinstance(function, dict) else None
+    if not isinstance(function, dict) or not isinstance(arguments, str):
+        return call
+    try:
+        parsed = json.loads(arguments)
+    except ValueError:
+        return call  # the template gets the text as it is
+    return {**call, "function": {**function, "arguments": parsed}}
+
+
+def _encodable(place: str, text: str) -> str:
+    # JSON can spell half of a surrogate pair ("\\ud83d"), which no tokenizer can encode.
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise RequestRejected(
+            f"{place} holds half of a surrogate pair at position {error.start}; expected valid Unicode text"
+        ) from error
+    return text
+
+
+def _kind(value: object) -> str:
+    names = {dict: "an object", list: "a list", str: "a string", bool: "a boolean", int: "a number", float: "a number"}
+    return names.get(type(value), "null" if value is None else type(value).__name__)
