@@ -89,22 +89,34 @@ class SpecNotFound(SpecError):
 
 
 class SpecInvalid(SpecError):
-    """One key of the specification is wrong.
+    """One or several keys of the specification are wrong; the fields are about the first of them by line.
 
     Args:
         path: The file.
         line: Line of the key or value, counted from 1, when known.
         key: Dotted path of the key, for example ``models[0].versions.1.engine.kind``.
         problem: What is wrong, with the value, and what was expected.
+        also: The other problems of the same file, each as one line that names its place.
     """
 
-    def __init__(self, path: Path, *, line: int | None, key: str, problem: str, hint: str | None = None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        line: int | None,
+        key: str,
+        problem: str,
+        hint: str | None = None,
+        also: Sequence[str] = (),
+    ) -> None:
         place = f"{path}:{line}" if line is not None else str(path)
-        super().__init__(f"{place}: {key}: {problem}" if key else f"{place}: {problem}", hint=hint)
+        head = f"{place}: {key}: {problem}" if key else f"{place}: {problem}"
+        super().__init__("\n".join([head, *also]), hint=hint)
         self.path = path
         self.line = line
         self.key = key
         self.problem = problem
+        self.also = tuple(also)
 
 
 # ---- checkpoints ------------------------------------------------------------------------------------------

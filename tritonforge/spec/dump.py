@@ -1,0 +1,31 @@
+"""Specification → YAML text that reads back as the same specification. Pure."""
+
+from __future__ import annotations
+
+import yaml
+
+from tritonforge.spec.document import SCALARS
+from tritonforge.spec.forge import ForgeSpec
+
+
+def dump_spec(spec: ForgeSpec) -> str:
+    """The specification as YAML: what was given, without the defaults, in the order of the fields.
+
+    `load_spec` of the text gives an equal specification.
+    """
+    written = spec.model_dump(by_alias=True, exclude_unset=True)
+    return yaml.dump(written, Dumper=_SpecDumper, sort_keys=False, allow_unicode=True, width=2**31)
+
+
+class _SpecDumper(yaml.SafeDumper):
+    """Quotes by the scalar rules of our reader, and repeats equal values instead of pointing at them."""
+
+    yaml_implicit_resolvers = {}  # noqa: RUF012 - the base class declares it as a plain class attribute
+
+    def ignore_aliases(self, data: object) -> bool:  # noqa: ARG002 - PyYAML's signature
+        """Whether to write a value out although it has been written before: always."""
+        return True
+
+
+for _tag, _pattern, _first in SCALARS:
+    _SpecDumper.add_implicit_resolver(_tag, _pattern, _first)
