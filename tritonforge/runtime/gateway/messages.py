@@ -38,7 +38,16 @@ def parse_messages(text: str) -> tuple[Message, ...]:
     if not isinstance(value, list) or not value:
         found = "an empty list" if value == [] else _kind(value)
         raise RequestRejected(f"messages is {found}; expected {_EXPECTED}")
+    _check_unicode(value)
     return tuple(_message(f"messages[{index}]", item) for index, item in enumerate(value))
+
+
+def _check_unicode(value: object) -> None:
+    # JSON can spell half of a surrogate pair ("\\ud83d"), which no tokenizer can encode.
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        raise RequestRejected("messages holds half of a surrogate pair; expected valid Unicode text") from error
 
 
 def _message(place: str, value: object) -> Message:
@@ -61,7 +70,7 @@ def _message(place: str, value: object) -> Message:
 
 def _content(place: str, value: object) -> str:
     if isinstance(value, str):
-        return _encodable(place, value)
+        return value
     if not isinstance(value, list):
         raise RequestRejected(f"{place} is {_kind(value)}; expected a string or a list of text parts")
     texts = []
@@ -69,7 +78,7 @@ def _content(place: str, value: object) -> str:
         text = part.get("text") if isinstance(part, dict) and part.get("type", "text") == "text" else None
         if not isinstance(text, str):
             raise RequestRejected(f'{place}[{index}] is not {{"type": "text", "text": …}}; only text parts are served')
-        texts.append(_encodable(place, text))
+        texts.append(text)
     return "".join(texts)
 
 
@@ -89,17 +98,6 @@ def _tool_call(call: Mapping[str, Any]) -> Mapping[str, Any]:
     except ValueError:
         return call  # the template gets the text as it is
     return {**call, "function": {**function, "arguments": parsed}}
-
-
-def _encodable(place: str, text: str) -> str:
-    # JSON can spell half of a surrogate pair ("\\ud83d"), which no tokenizer can encode.
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise RequestRejected(
-            f"{place} holds half of a surrogate pair at position {error.start}; expected valid Unicode text"
-        ) from error
-    return text
 
 
 def _kind(value: object) -> str:

@@ -1,4 +1,7 @@
-"""The text-level request: input tensors to one checked value. Pure; limits that need the tokenised prompt are in `prompt`."""
+"""The text-level request: input tensors to one checked value. Pure.
+
+Limits that need the tokenised prompt are in `prompt`.
+"""
 
 from __future__ import annotations
 

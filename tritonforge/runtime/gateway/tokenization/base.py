@@ -1,0 +1,48 @@
+"""What the gateway needs of a tokenizer, whatever files it is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from ..messages import Message
+from .vocabulary import Vocabulary
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyStyle:
+    """How the reference implementation of the checkpoint shows a chat reply.
+
+    Args:
+        drops_first_space: One leading space, which sentencepiece puts before the first word, is not part of the reply.
+        trims_edges: White space at both ends is not part of the reply (ChatGLM, whose replies begin with a newline).
+    """
+
+    drops_first_space: bool = False
+    trims_edges: bool = False
+
+
+class Tokenizer(Protocol):
+    """Text to ids. Ids to text is the work of `detokenize`, which needs only the vocabulary."""
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """What each id stands for."""
+
+    @property
+    def reply_style(self) -> ReplyStyle:
+        """How chat replies are shown."""
+
+    def encode_text(self, text: str) -> list[int]:
+        """Ids of a completion prompt, with the special tokens that the reference tokenizer adds by default."""
+
+    def encode_chat(self, messages: Sequence[Message]) -> list[int]:
+        """Ids of a chat up to where the assistant's next reply begins.
+
+        Raises:
+            RequestRejected: The chat cannot be rendered: no template, or the template refuses it.
+        """
+
+    def encode_word(self, word: str) -> list[int]:
+        """Ids of a piece of text with no special tokens, as it appears inside a longer text."""
