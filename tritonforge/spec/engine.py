@@ -60,7 +60,7 @@ class OpenVinoEngineSpec(ForgeModel):
     """Fused parts of the graph."""
 
     runtime: OpenVinoRuntime = OpenVinoRuntime()
-    """Settings that the engine reads when it is loaded."""
+    """Threads, KV cache and batching of the running engine."""
 
     @property
     def kv_cache_precision(self) -> Literal["f32", "f16", "u8"]:

@@ -104,6 +104,10 @@ def _one_of(value: object, choices: str) -> tuple[str, str | None]:
     return f"is {shown(value)}; expected {_listed(known)}", hint
 
 
+def _bound(bound: object) -> object:
+    return int(bound) if isinstance(bound, float) and bound.is_integer() else bound
+
+
 def _listed(words: Sequence[str]) -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
 
@@ -132,7 +136,8 @@ def _expectation(detail: ErrorDetails) -> str:
         "too_short": "at least {min_length} of them",
     }
     kind, value = detail["type"], detail["input"]
-    text = expectations.get(kind, detail["msg"]).format_map(detail.get("ctx", {}))
+    bounds = {name: _bound(bound) for name, bound in detail.get("ctx", {}).items()}
+    text = expectations[kind].format_map(bounds) if kind in expectations else detail["msg"]
     if kind == "string_type" and isinstance(value, (bool, int, float)):
         return f"{text}: put it in quotes"
     if kind in {"int_type", "float_type", "bool_type"} and isinstance(value, str) and is_plain_scalar(value):
