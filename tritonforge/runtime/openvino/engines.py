@@ -1,0 +1,53 @@
+"""What the worker asks of an engine, and which of the two kinds serves a given one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Protocol, TypeAlias
+
+from .protocol import Generation, Update
+from .settings import EngineSettings
+
+Exchange: TypeAlias = Callable[[Sequence[Update]], None]
+"""Sends updates and takes new commands, which call `submit` and `cancel` of the engine before it returns."""
+
+
+class Engine(Protocol):
+    """Computes the tokens of many requests."""
+
+    @property
+    def busy(self) -> bool:
+        """Whether there is something to compute or to report."""
+        ...
+
+    def submit(self, key: int, generation: Generation) -> None:
+        """Take a request; it starts when there is room."""
+        ...
+
+    def cancel(self, key: int) -> None:
+        """Stop a request; it ends with finish ``cancelled``. Unknown keys are ignored."""
+        ...
+
+    def step(self, exchange: Exchange) -> None:
+        """Compute for a while, calling `exchange` at least once. An exception leaves the engine unusable."""
+        ...
+
+
+def load_engine(folder: Path, settings: EngineSettings) -> Engine:
+    """Load the engine of a version folder, which takes seconds. Raises what the library raises."""
+    if settings.fused_attention:
+        from .continuous import ContinuousEngine  # one of the two is needed, and each loads the heavy library
+
+        return ContinuousEngine(folder, settings)
+    from .stateful import StatefulEngine
+
+    return StatefulEngine(folder, settings)
+
+
+def device_properties(settings: EngineSettings) -> dict[str, object]:
+    """Properties of the CPU device that both kinds use."""
+    properties: dict[str, object] = {"KV_CACHE_PRECISION": settings.kv_cache_precision}
+    if settings.num_threads is not None:
+        properties["INFERENCE_NUM_THREADS"] = settings.num_threads
+    return properties
