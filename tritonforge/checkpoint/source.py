@@ -1,0 +1,143 @@
+"""Opening a Hugging Face folder: config.json, tensors, family. What is not supported is refused with all reasons."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tritonforge.checkpoint.families import ARCHITECTURES, architecture_of, family_of
+from tritonforge.checkpoint.families.base import Family, Reading, SourceFacts, TargetTensor
+from tritonforge.checkpoint.families.scope import general_reasons, unknown_architecture
+from tritonforge.errors import CheckpointNotFound, CorruptFile, MissingWeight, ShapeMismatch, UnsupportedModel
+from tritonforge.formats.json_fields import JsonFields, read_json_object
+from tritonforge.formats.safetensors import TensorFolder
+from tritonforge.formats.trtllm import FLOAT_TYPES, TrtllmConfig
+
+_CONFIG_NAME = "config.json"
+# Tensors that carry nothing: rotary frequencies, which follow from config.json.
+_DERIVED = ("inv_freq",)
+_SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class SourceCheckpoint:
+    """A Hugging Face checkpoint that is supported, with all of its tensors in place.
+
+    Args:
+        folder: The folder.
+        fields: config.json.
+        family: ``llama``, ``chatglm`` or ``glm``.
+        architecture: First of its ``architectures``.
+        config: Configuration of the TensorRT-LLM checkpoint that comes of it, in the dtype that `auto` stands for.
+        weights: Its tensors.
+        targets: Tensors of the TensorRT-LLM checkpoint, and what each is made of.
+        engine_reasons: Why single engines cannot serve it, by engine.
+    """
+
+    folder: Path
+    fields: JsonFields
+    family: str
+    architecture: str
+    config: TrtllmConfig
+    weights: TensorFolder
+    targets: tuple[TargetTensor, ...]
+    engine_reasons: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+def open_checkpoint(folder: Path) -> SourceCheckpoint:
+    """Open a Hugging Face folder and check that each tensor is there in the shape that config.json implies.
+
+    Raises:
+        CheckpointNotFound: The folder, config.json or a weight file does not exist.
+        CorruptFile: A file is damaged, or config.json has a wrong type or an impossible value.
+        UnsupportedModel: The checkpoint is of a kind that is not supported; it carries every reason found.
+        MissingWeight, ShapeMismatch: Weights and config.json do not belong together.
+    """
+    fields = read_config(folder)
+    architecture = architecture_in(fields)
+    family = family_of(architecture)
+    reasons = list(general_reasons(fields))
+    subject = f"{folder} ({architecture or 'unnamed architecture'})"
+    if family is None:
+        raise UnsupportedModel(subject, [unknown_architecture(architecture, ARCHITECTURES), *reasons])
+    weights, weight_error = _open_weights(folder)
+    facts = SourceFacts(folder, fields, architecture, weights)
+    reading = _read(family, facts, subject, reasons)
+    reasons += reading.reasons
+    if weights is None or reasons:
+        hint = weight_error.hint if weight_error else None
+        raise UnsupportedModel(subject, [*reasons, *(weight_error.reasons if weight_error else ())], hint=hint)
+    targets = family.tensors(facts, reading.config)
+    _check_weights(weights, targets, subject)
+    return SourceCheckpoint(
+        folder, fields, family.name, architecture, reading.config, weights, targets, reading.engine_reasons
+    )
+
+
+def read_config(folder: Path) -> JsonFields:
+    """config.json of a folder.
+
+    Raises:
+        CheckpointNotFound: There is no such folder, or no config.json in it.
+        CorruptFile: config.json is not a JSON object.
+    """
+    path = folder / _CONFIG_NAME
+    if not folder.is_dir():
+        raise CheckpointNotFound(f"{folder}: no such folder", hint="pass the folder that holds config.json")
+    if not path.exists():
+        if (folder / "adapter_config.json").exists():
+            hint = "it is an adapter: merge it into its base model and save that"
+        else:
+            hint = "a Hugging Face checkpoint has a config.json beside its *.safetensors"
+        raise CheckpointNotFound(f"{path}: no such file", hint=hint)
+    return JsonFields(read_json_object(path), path)
+
+
+def architecture_in(fields: JsonFields) -> str:
+    """The architecture that config.json names, else the one that its ``model_type`` stands for, else ''."""
+    named = fields.strings("architectures")
+    return named[0] if named else architecture_of(fields.text("model_type", ""))
+
+
+def _open_weights(folder: Path) -> tuple[TensorFolder | None, UnsupportedModel | None]:
+    """The tensors, or the refusal: it is raised later, together with the reasons that config.json gives."""
+    try:
+        return TensorFolder.open(folder), None
+    except UnsupportedModel as error:
+        return None, error
+
+
+def _read(family: Family, facts: SourceFacts, subject: str, reasons: list[str]) -> Reading:
+    try:
+        return family.read(facts)
+    except CorruptFile as error:
+        # A checkpoint that is refused anyway may lack what the family reads; the refusal says more than that.
+        if reasons:
+            raise UnsupportedModel(subject, reasons) from error
+        raise
+
+
+def _check_weights(weights: TensorFolder, targets: tuple[TargetTensor, ...], subject: str) -> None:
+    expected = {source.name: source for target in targets for source in target.sources}
+    for name, source in expected.items():
+        if name not in weights:
+            raise MissingWeight(name, folder=weights.place, hint=_missing_hint(name))
+        found = weights.info(name)
+        if found.shape != source.shape:
+            raise ShapeMismatch(name, expected=source.shape, found=found.shape, file=found.file, reason=source.reason)
+        if found.dtype not in FLOAT_TYPES.values():
+            raise UnsupportedModel(
+                subject, [f"tensor {name!r} has dtype {found.dtype}; expected {', '.join(FLOAT_TYPES.values())}"]
+            )
+    unused = [name for name in weights.names() if name not in expected and not name.endswith(_DERIVED)]
+    if unused:
+        more = f" and {len(unused) - _SHOWN} more" if len(unused) > _SHOWN else ""
+        names = ", ".join(unused[:_SHOWN])
+        raise UnsupportedModel(subject, [f"it has tensors that its architecture does not use: {names}{more}"])
+
+
+def _missing_hint(name: str) -> str | None:
+    if name in ("lm_head.weight", "transformer.output_layer.weight"):
+        return "a checkpoint that shares it with the embedding says so: tie_word_embeddings in config.json"
+    return None
