@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -45,3 +46,10 @@ def render_model(model: ModelSpec, cache: Path, out: Path, *, numbers: tuple[int
         served.append(ServedVersion.of(version, engine, make_tokenizer(cache / "tokenizer")))
     weights = {number: 100.0 if number == numbers[0] else 0.0 for number in numbers}
     return [*folders, render_gateway(model, served, out, weights=weights)]
+
+
+def copy_models(rendered: Path, out: Path) -> list[Path]:
+    """Models rendered once for many tests; engines before gateways."""
+    for folder in rendered.iterdir():
+        shutil.copytree(folder, out / folder.name)
+    return sorted((out / folder.name for folder in rendered.iterdir()), key=lambda path: "_engine_v" not in path.name)

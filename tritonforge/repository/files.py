@@ -60,6 +60,17 @@ def replace_text(path: Path, text: str, *, via: Path) -> None:
         temporary.unlink(missing_ok=True)
 
 
+def copy(source: Path, target: Path) -> None:
+    """Copy a file to a place of its own.
+
+    Raises:
+        PublishFailed: The target cannot be written.
+    """
+    with naming(target):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(source, target)
+
+
 def place(source: Path, target: Path) -> None:
     """Make `source` appear at `target`: as a hard link, or as a copy where links are not possible.
 

@@ -59,8 +59,18 @@ def split_engine_model_name(name: str) -> tuple[str, int] | None:
 
 def forge_folder(repository: Path) -> Path:
     """Folder beside the repository for staging, archive, history and lock. Triton would take it for a model inside."""
-    repository = repository.absolute()
+    repository = repository.resolve()
     return repository.with_name(repository.name + ".forge")
+
+
+def staging_folder(forge: Path) -> Path:
+    """Folder that is laid out like the repository and holds what is about to be published."""
+    return forge / "staging" / "tree"
+
+
+def archive_folder(forge: Path, generation: int) -> Path:
+    """Folder, laid out like the repository, of what a generation replaced."""
+    return forge / "archive" / f"{generation:06d}"
 
 
 def serving_folder(gateway: Path, number: int) -> Path:

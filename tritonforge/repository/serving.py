@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tritonforge.artifacts import EngineArtifact, TokenizerArtifact
 from tritonforge.errors import RepositoryError
-from tritonforge.repository.files import place, write_text
+from tritonforge.repository.files import copy, write_text
 from tritonforge.repository.layout import GATEWAY_VERSION, SERVING_NAME, engine_model_name, serving_folder
 from tritonforge.spec.limits import LimitsSpec
 from tritonforge.spec.model import ResolvedVersion
@@ -75,7 +75,7 @@ def write_served(model: str, served: ServedVersion, gateway: Path) -> None:
     }
     write_text(folder / SERVING_NAME, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
     for name, source in sorted(served.tokenizer.files.items()):
-        place(source, folder / name)
+        copy(source, folder / name)  # not a link: the checkpoint is the user's, who may edit it
 
 
 def read_served(gateway: Path) -> list[ServedVersion]:
