@@ -196,6 +196,4 @@ def _environment(installation: Installation) -> Mapping[str, str]:
     return {
         "LD_LIBRARY_PATH": library_path(installation, find_libpython()),
         "PATH": f"{scripts}:{path}",
-        # Triton must not write into version folders: a changed folder makes it reload the version.
-        "PYTHONDONTWRITEBYTECODE": "1",
     }

@@ -1,0 +1,79 @@
+"""Carries calls over one gRPC channel, blocking."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any, TypeVar
+
+import grpc
+from tritonclient.grpc import service_pb2_grpc
+
+from tritonforge.client.codec_grpc import STREAM_METADATA, GrpcRequest, error_of
+from tritonforge.client.transport import Call, StreamCall
+from tritonforge.errors import ClientError, UsageBug
+
+CHANNEL_OPTIONS = (
+    ("grpc.max_send_message_length", -1),
+    ("grpc.max_receive_message_length", -1),
+    # Which proxy to use is not for a library to read from the environment.
+    ("grpc.enable_http_proxy", 0),
+)
+
+ResultT = TypeVar("ResultT")
+
+
+class GrpcTransport:
+    """See `Transport`.
+
+    Args:
+        target: ``host:port``.
+    """
+
+    def __init__(self, target: str) -> None:
+        self._server = target
+        self._channel = grpc.insecure_channel(target, options=CHANNEL_OPTIONS)
+        self._stub = service_pb2_grpc.GRPCInferenceServiceStub(self._channel)
+        self._closed = False
+
+    def unary(self, call: Call[GrpcRequest, Any, ResultT], *, timeout_s: float) -> ResultT:
+        """Send a request and read its answer."""
+        method = self._method(call.request)
+        try:
+            answer = method(call.request.message, timeout=timeout_s)
+        except grpc.RpcError as error:
+            raise self._error(error, timeout_s) from error
+        return call.decode(answer)
+
+    def stream(
+        self, call: StreamCall[GrpcRequest, Any, ResultT], *, timeout_s: float
+    ) -> Generator[ResultT, None, None]:
+        """Send one request on a stream of its own and give its results as they come."""
+        reader = call.open()
+        received = 0
+        # The stream is closed on our side after the one request, so the server ends it after the last response.
+        running = self._method(call.request)(iter((call.request.message,)), timeout=timeout_s, metadata=STREAM_METADATA)
+        try:
+            for answer in running:
+                for result in reader.feed(answer):
+                    received += 1
+                    yield result
+            yield from reader.end()
+        except grpc.RpcError as error:
+            raise self._error(error, timeout_s, received=received) from error
+        finally:
+            running.cancel()  # tells the server when we leave early; nothing happens when the stream has ended
+
+    def close(self) -> None:
+        """Close the channel."""
+        self._closed = True
+        self._channel.close()
+
+    def _method(self, request: GrpcRequest) -> Any:
+        if self._closed:
+            raise UsageBug("the client is closed")
+        return getattr(self._stub, request.method)
+
+    def _error(self, error: Any, timeout_s: float, *, received: int = 0) -> ClientError:
+        return error_of(
+            error.code().name, error.details() or "", server=self._server, after_s=timeout_s, received=received
+        )
