@@ -58,11 +58,13 @@ class Process:
 
     def stop(self) -> int:
         """End the child and what is left of its group; returns its exit code."""
-        if self._child.poll() is None:
-            self._child.terminate()
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self._child.wait(self.grace_s)
-        self._kill_group()
+        try:
+            if self._child.poll() is None:
+                self._child.terminate()
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    self._child.wait(self.grace_s)
+        finally:
+            self._kill_group()  # also when Ctrl-C comes a second time
         return self._child.wait()
 
     def _kill_group(self) -> None:
