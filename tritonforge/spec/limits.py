@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Self
+from typing import Annotated, Any, Self
 
 from pydantic import Field, model_validator
 
@@ -11,17 +11,32 @@ from tritonforge.spec.base import ForgeModel, Tokens, rule_broken
 BatchSize = Annotated[int, Field(ge=1, le=65536)]
 
 
+def _half_of_the_sequence(fields: dict[str, Any]) -> int:
+    return max(1, min(2048, fields.get("max_seq_len", 4096) // 2))
+
+
 class LimitsSpec(ForgeModel):
     """Limits of one engine version."""
 
     max_batch_size: BatchSize = 32
     """Most requests that are computed at the same time."""
 
-    max_input_len: Tokens = 2048
-    """Most tokens in a prompt; below max_seq_len."""
-
     max_seq_len: Tokens = 4096
-    """Most tokens in a prompt and its answer together."""
+    """Most tokens in a prompt and its answer together; left out, fewer for a model that was trained for fewer."""
+
+    max_input_len: Tokens = Field(default_factory=_half_of_the_sequence)
+    """Most tokens in a prompt; below max_seq_len. Left out, half of it, at most 2048."""
+
+    def fitted_to(self, max_positions: int) -> LimitsSpec:
+        """These limits, with max_seq_len made smaller for a model of few positions if nobody asked for a value.
+
+        Args:
+            max_positions: Positions that the model was trained for.
+        """
+        if "max_seq_len" in self.model_fields_set or self.max_seq_len <= max_positions:
+            return self
+        given = self.model_dump(exclude_unset=True)
+        return LimitsSpec.model_validate(given | {"max_seq_len": max_positions})
 
     @model_validator(mode="after")
     def _leaves_room_for_an_answer(self) -> Self:
@@ -52,4 +67,4 @@ class LimitsOverrideSpec(ForgeModel):
         Raises:
             pydantic.ValidationError: The two together contradict each other.
         """
-        return LimitsSpec.model_validate(limits.model_dump() | self.model_dump(exclude_none=True))
+        return LimitsSpec.model_validate(limits.model_dump(exclude_unset=True) | self.model_dump(exclude_none=True))

@@ -55,3 +55,13 @@ class TestSpec(ForgeModel):
         if self.contains is not None and self.equals is not None:
             raise rule_broken("stands beside contains; expected one of the two", at=("equals",))
         return self
+
+    def problem_with(self, answer: str) -> str | None:
+        """What is wrong with an answer, or None when it will do."""
+        if self.contains is not None and self.contains not in answer:
+            return f"the answer is {answer!r}; expected it to contain {self.contains!r}"
+        if self.equals is not None and self.equals.strip() != answer.strip():
+            return f"the answer is {answer!r}; expected {self.equals!r}"
+        if not answer.strip():
+            return "the answer is empty"
+        return None
