@@ -1,0 +1,66 @@
+"""`tritonforge build`: convert, compile, render, lint and publish what forge.yaml asks for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from tritonforge.cli.options import server_of
+from tritonforge.cli.output import json_option, print_json, print_table, say
+from tritonforge.pipeline.build import BuildOptions, BuildResult, build_spec
+from tritonforge.pipeline.preview import Preview, preview_spec
+from tritonforge.spec.load import load_spec
+
+
+@click.command()
+@click.option("-f", "--file", "path", type=click.Path(path_type=Path), default=Path("forge.yaml"), show_default=True)
+@click.option("--model", help="Build only this model.")
+@click.option("--version", type=click.IntRange(min=1), help="Build only this version.")
+@click.option("--replace", is_flag=True, help="Rebuild published versions that differ from the spec, in place.")
+@click.option("--dry-run", is_flag=True, help="Say what would be done; write nothing.")
+@click.option("--url", help="gRPC address of the server that takes the result; found by itself when it runs here.")
+@json_option
+def command(
+    path: Path, model: str | None, version: int | None, url: str | None, *, replace: bool, dry_run: bool, as_json: bool
+) -> None:
+    """Convert, compile, render, lint and publish what forge.yaml asks for.
+
+    A server that serves the repository takes the new versions at once; without one they are published on disk.
+    """
+    loaded = load_spec(path)
+    options = BuildOptions(model, version, replace=replace, server=server_of(loaded.repository, url))
+    if dry_run:
+        preview = preview_spec(loaded, options)
+        print_json(preview) if as_json else _show_preview(preview)
+        return
+    result = build_spec(loaded, options, on_event=say)
+    print_json(result) if as_json else _show(result)
+
+
+def _show(result: BuildResult) -> None:
+    rows = [
+        (
+            v.model,
+            v.version,
+            v.precision,
+            v.state,
+            _megabytes(v.weights_bytes),
+            "" if v.took_s is None else f"{v.took_s} s",
+        )
+        for v in result.versions
+    ]
+    print_table(("model", "version", "precision", "state", "weights", "took"), rows, title=str(result.repository))
+    if result.server is None:
+        say(f"published on disk; no server is running (start one: tritonforge serve {result.repository})")
+
+
+def _show_preview(preview: Preview) -> None:
+    rows = [(v.engine_model, v.precision, v.state) for v in preview.versions]
+    print_table(("engine model", "precision", "state"), rows, title="versions")
+    for file in preview.files:
+        click.echo(file)
+
+
+def _megabytes(size: int | None) -> str:
+    return "" if size is None else f"{size / 1e6:,.1f} MB"

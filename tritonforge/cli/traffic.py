@@ -1,0 +1,55 @@
+"""`tritonforge traffic`: show or change how a model's traffic is split between its versions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from tritonforge.cli.options import server_of
+from tritonforge.cli.output import json_option, print_json, print_table
+from tritonforge.pipeline.traffic import change_traffic
+from tritonforge.repository.routes import Routes
+from tritonforge.repository.traffic import read_routes
+
+
+class VersionWeight(click.ParamType[tuple[int, float]]):
+    """``VERSION=WEIGHT``, for example ``2=10``."""
+
+    name = "version=weight"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, float]:
+        """The pair, or a usage error that shows the form."""
+        version, _, weight = str(value).partition("=")
+        try:
+            return int(version), float(weight)
+        except ValueError:
+            self.fail(f"{value!r} is not VERSION=WEIGHT, for example 2=10", param, ctx)
+
+
+@click.command()
+@click.argument("repository", type=click.Path(path_type=Path, file_okay=False))
+@click.argument("model")
+@click.argument("weights", type=VersionWeight(), nargs=-1, metavar="[VERSION=WEIGHT]...")
+@click.option("--url", help="gRPC address of the server; the one that serves REPOSITORY when left out.")
+@json_option
+def command(
+    repository: Path, model: str, weights: tuple[tuple[int, float], ...], url: str | None, *, as_json: bool
+) -> None:
+    """Show how the traffic of MODEL is split, or give its versions new weights.
+
+    Versions that are not named get nothing: `traffic ./model_repository smollm2 1=95 2=5`.
+    """
+    if weights:
+        routes = change_traffic(repository, model, dict(weights), server=server_of(repository, url))
+    else:
+        routes = read_routes(repository, model)
+    if as_json:
+        print_json({"model": model, "weights": routes.weights, "shares": routes.shares})
+    else:
+        _show(model, routes)
+
+
+def _show(model: str, routes: Routes) -> None:
+    rows = [(number, f"{routes.weights[number]:g}", f"{share:.1%}") for number, share in routes.shares.items()]
+    print_table(("version", "weight", "share"), rows, title=f"traffic of {model}")

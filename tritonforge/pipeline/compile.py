@@ -1,0 +1,105 @@
+"""One version from its checkpoint to a compiled engine, in a folder of its own beside the repository."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from importlib.metadata import version as package_version
+from pathlib import Path
+from tempfile import mkdtemp
+
+from tritonforge import __version__
+from tritonforge.artifacts import EngineArtifact, TokenizerArtifact
+from tritonforge.checkpoint.convert import convert
+from tritonforge.checkpoint.source import open_checkpoint
+from tritonforge.checkpoint.tokenizer import find_tokenizer
+from tritonforge.engine.build import build
+from tritonforge.errors import UsageBug
+from tritonforge.pipeline.plan import VersionPlan
+from tritonforge.pipeline.sources import checkpoint_folder
+from tritonforge.repository.layout import forge_folder
+from tritonforge.repository.manifest import Manifest
+from tritonforge.spec.engine import OpenVinoEngineSpec
+from tritonforge.spec.model import ResolvedVersion
+
+# The dtype of the intermediate checkpoint: integer weights are rounded from float32, so that they are rounded once.
+CHECKPOINT_DTYPE = {"float32": "float32", "float16": "float16", "int8": "float32", "int4": "float32"}
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledVersion:
+    """A version that is ready to be rendered.
+
+    Args:
+        version: What was asked for, with limits that fit the model.
+        engine: Its engine.
+        tokenizer: Its tokenizer.
+        manifest: What it was made from.
+        took_s: Seconds from checkpoint to engine.
+    """
+
+    version: ResolvedVersion
+    engine: EngineArtifact
+    tokenizer: TokenizerArtifact
+    manifest: Manifest
+    took_s: float
+
+
+@contextmanager
+def workspace(repository: Path) -> Iterator[Path]:
+    """A folder on the repository's file system for what is being built; removed at the end."""
+    parent = forge_folder(repository) / "work"
+    parent.mkdir(parents=True, exist_ok=True)
+    folder = Path(mkdtemp(prefix="build-", dir=parent))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def compile_version(
+    plan: VersionPlan, folder: Path, *, cache: Path, on_event: Callable[[str], None]
+) -> CompiledVersion:
+    """Convert and compile one version.
+
+    Args:
+        plan: The version.
+        folder: Where the TensorRT-LLM checkpoint and the engine go.
+        cache: Where imported GGUF files are kept.
+        on_event: Called with one line per step.
+
+    Raises:
+        CheckpointError: The checkpoint cannot be converted.
+        BuildError: The engine cannot be compiled.
+    """
+    started = time.monotonic()
+    version = plan.version
+    engine_spec = version.engine
+    if not isinstance(engine_spec, OpenVinoEngineSpec):
+        raise UsageBug(f"{engine_spec.kind} was not refused by the plan")
+    name = f"{version.model_name}-v{version.number}"
+    source = checkpoint_folder(plan.source, digest=plan.checkpoint_digest, cache=cache, on_event=on_event)
+    tokenizer = find_tokenizer(open_checkpoint(source))
+    dtype = CHECKPOINT_DTYPE[engine_spec.precision]
+    checkpoint = convert(source, folder / f"{name}-checkpoint", dtype=dtype, for_engine="openvino", on_event=on_event)
+    version = replace(version, limits=version.limits.fitted_to(checkpoint.config.max_position_embeddings))
+    engine = build(engine_spec, checkpoint, folder / f"{name}-engine", limits=version.limits, on_event=on_event)
+    shutil.rmtree(checkpoint.path)  # as large as the model: not kept while the next version is built
+    return CompiledVersion(version, engine, tokenizer, _manifest(plan), time.monotonic() - started)
+
+
+def _manifest(plan: VersionPlan) -> Manifest:
+    version = plan.version
+    return Manifest(
+        model=version.model_name,
+        version=version.number,
+        kind=version.engine.kind,
+        checkpoint_digest=plan.checkpoint_digest,
+        spec_digest=plan.spec_digest,
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        tools={"tritonforge": __version__, "openvino": package_version("openvino")},
+    )

@@ -1,0 +1,96 @@
+"""A running server takes what was published, and proves that it did; or it takes back what it had."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from contextlib import suppress
+
+import numpy as np
+
+from tritonforge.client import Client, GenerateOptions
+from tritonforge.errors import ClientError, ModelNotFound, NotReady, PublishFailed
+from tritonforge.spec.tests import TestSpec
+
+LOAD_TIMEOUT_S = 600.0
+PROBE_TIMEOUT_S = 120.0
+
+
+class LiveServer:
+    """The side of a publish that happens on a running server.
+
+    Args:
+        client: The server.
+        gateway: Public name of the model.
+        engines: Engine models that are put in place.
+    """
+
+    def __init__(self, client: Client, *, gateway: str, engines: Collection[str]) -> None:
+        self._client = client
+        self._gateway = gateway
+        self._engines = tuple(engines)
+        self._were_ready = {name for name in (gateway, *engines) if self._is_ready(name)}
+
+    def take(self) -> None:
+        """Load the new engines, see that each answers, then load the gateway that routes to them.
+
+        Raises:
+            ClientError: The server refused a model, with its reason.
+            NotReady: A model did not become ready.
+        """
+        for engine in self._engines:
+            self._load(engine)
+            self._probe(engine)
+        self._load(self._gateway)
+
+    def take_back(self) -> None:
+        """Make the server serve again what is on disk, which is what was there before."""
+        for name in (self._gateway, *self._engines):
+            if name in self._were_ready:
+                self._load(name)
+            else:
+                with suppress(ClientError):  # it may never have been loaded
+                    self._client.unload(name)
+
+    def run_tests(self, tests: Collection[TestSpec], version: int) -> None:
+        """Ask a version the spec's questions.
+
+        Raises:
+            PublishFailed: An answer is not what the spec expects.
+            ClientError: A question was not answered.
+        """
+        for number, test in enumerate(tests, start=1):
+            text = self._ask(test, version)
+            problem = test.problem_with(text)
+            if problem is not None:
+                raise PublishFailed(f"{self._gateway} version {version} fails test {number}: {problem}")
+
+    def _ask(self, test: TestSpec, version: int) -> str:
+        options = GenerateOptions(max_tokens=test.max_tokens, temperature=test.temperature, version=version)
+        if test.random_seed is not None:
+            options["random_seed"] = test.random_seed
+        messages = None if test.messages is None else [message.model_dump() for message in test.messages]
+        answer = self._client.generate(
+            self._gateway, test.prompt, messages=messages, timeout_s=PROBE_TIMEOUT_S, **options
+        )
+        return answer.text
+
+    def _load(self, name: str) -> None:
+        self._client.load(name, timeout_s=LOAD_TIMEOUT_S)
+        self._client.wait_ready(name, timeout_s=LOAD_TIMEOUT_S)
+
+    def _probe(self, engine: str) -> None:
+        """One token from one token: ready in the index is not yet an answer."""
+        one = np.ones((1, 1), dtype=np.int32)
+        inputs = {"input_ids": one, "input_lengths": one, "request_output_len": one}
+        tokens = 0
+        for result in self._client.infer_stream(engine, inputs, timeout_s=PROBE_TIMEOUT_S):
+            output = result.outputs.get("output_ids")
+            tokens += 0 if output is None else output.size
+        if not tokens:
+            raise NotReady(engine, after_s=0.0, reason="it is loaded, but answers a request without a token")
+
+    def _is_ready(self, name: str) -> bool:
+        try:
+            return self._client.model_ready(name)
+        except ModelNotFound:
+            return False

@@ -1,0 +1,100 @@
+"""What a build has to do: each wanted version against what the repository holds."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from tritonforge.artifacts import digest_of
+from tritonforge.errors import BuildError, RepositoryError, SpecError, did_you_mean
+from tritonforge.pipeline.sources import source_digest
+from tritonforge.repository.layout import find_version
+from tritonforge.spec.engine import OpenVinoEngineSpec
+from tritonforge.spec.load import LoadedSpec
+from tritonforge.spec.model import ModelSpec, ResolvedVersion
+
+
+@dataclass(frozen=True, slots=True)
+class VersionPlan:
+    """One version that the spec asks for, and its state in the repository.
+
+    Args:
+        version: What is asked for.
+        source: Its checkpoint, a Hugging Face folder or a GGUF file.
+        checkpoint_digest: Digest of that checkpoint.
+        spec_digest: Digest of everything in the spec that goes into the version.
+        state: ``new`` is not published, ``unchanged`` is published as asked for, ``changed`` is published otherwise.
+    """
+
+    version: ResolvedVersion
+    source: Path
+    checkpoint_digest: str
+    spec_digest: str
+    state: Literal["new", "unchanged", "changed"]
+
+
+def wanted_models(loaded: LoadedSpec, model: str | None, version: int | None) -> Mapping[str, tuple[int, ...]]:
+    """Version numbers to build by model name, narrowed to one model or version when asked.
+
+    Raises:
+        SpecError: The spec has no such model or version.
+    """
+    models = {spec.name: tuple(sorted(spec.versions)) for spec in loaded.spec.models}
+    if model is not None:
+        if model not in models:
+            hint = did_you_mean(model, list(models)) or f"its models: {', '.join(models)}"
+            raise SpecError(f"{loaded.path}: there is no model {model!r}", hint=hint)
+        models = {model: models[model]}
+    if version is not None:
+        models = {name: (version,) for name, numbers in models.items() if version in numbers}
+        if not models:
+            raise SpecError(f"{loaded.path}: there is no version {version}", hint="see `versions:` in the file")
+    return models
+
+
+def plan_versions(loaded: LoadedSpec, model: ModelSpec, numbers: Collection[int]) -> list[VersionPlan]:
+    """Compare each version with the repository. Writes nothing.
+
+    Raises:
+        BuildError: A version needs an engine that this release does not build.
+        CheckpointError: A checkpoint cannot be read.
+        RepositoryError: A manifest in the repository cannot be read.
+    """
+    return [_plan(loaded, model.resolved(number)) for number in sorted(numbers)]
+
+
+def refuse_changed(plans: Collection[VersionPlan]) -> None:
+    """Published versions do not change under their number, unless the user says so.
+
+    Raises:
+        RepositoryError: A version is published with another build.
+    """
+    for plan in plans:
+        if plan.state == "changed":
+            version = plan.version
+            raise RepositoryError(
+                f"{version.model_name} version {version.number} is published and is not what the spec asks for now",
+                hint="give the new build a version number of its own, or pass --replace to rebuild it in place",
+            )
+
+
+def _plan(loaded: LoadedSpec, version: ResolvedVersion) -> VersionPlan:
+    if not isinstance(version.engine, OpenVinoEngineSpec):
+        raise BuildError(
+            f"{version.model_name} version {version.number}: engine kind {version.engine.kind!r} is not built by this "
+            f"release; expected 'openvino'",
+            hint="`tritonforge convert` writes the TensorRT-LLM checkpoint that trtllm-build takes",
+        )
+    source = loaded.resolve(version.checkpoint)
+    digest = source_digest(source)
+    spec_digest = digest_of(
+        [part.model_dump(mode="json") for part in (version.engine, version.limits, version.serving)]
+    )
+    published = find_version(loaded.repository, version.model_name, version.number)
+    state: Literal["new", "unchanged", "changed"] = "new"
+    if published is not None:
+        same = (published.manifest.checkpoint_digest, published.manifest.spec_digest) == (digest, spec_digest)
+        state = "unchanged" if same else "changed"
+    return VersionPlan(version, source, digest, spec_digest, state)

@@ -1,0 +1,80 @@
+"""What a build would do, without doing any of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tritonforge.pipeline.build import BuildOptions, VersionResult, version_result
+from tritonforge.pipeline.plan import VersionPlan, plan_versions, refuse_changed, wanted_models
+from tritonforge.repository.layout import CONFIG_NAME, engine_model_name, serving_folder
+from tritonforge.spec.load import LoadedSpec
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedCommand:
+    """A program that a build would run.
+
+    Args:
+        argv: Program and arguments.
+        cwd: Working directory.
+        image: Container image; None runs it on this machine.
+        mounts: Host path by container path.
+    """
+
+    argv: tuple[str, ...]
+    cwd: Path
+    image: str | None = None
+    mounts: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """What a build would do.
+
+    Args:
+        repository: The model repository.
+        versions: One entry per version that the spec asks for.
+        commands: Programs that would be run. The embedded engine is compiled in this process, with none.
+        files: Files and folders (with a closing slash) that would be written, relative to the repository.
+    """
+
+    repository: Path
+    versions: tuple[VersionResult, ...]
+    commands: tuple[PlannedCommand, ...]
+    files: tuple[str, ...]
+
+
+def preview_spec(loaded: LoadedSpec, options: BuildOptions) -> Preview:
+    """Say what `build_spec` would do. Writes nothing, and raises what the build would raise before its first step."""
+    wanted = wanted_models(loaded, options.model, options.version)
+    plans = [
+        plan
+        for model in loaded.spec.models
+        if model.name in wanted
+        for plan in plan_versions(loaded, model, wanted[model.name])
+    ]
+    if not options.replace:
+        refuse_changed(plans)
+    versions = tuple(version_result(plan) for plan in plans)
+    return Preview(loaded.repository, versions, commands=(), files=tuple(_files(plans)))
+
+
+def _files(plans: Sequence[VersionPlan]) -> list[str]:
+    files: dict[str, None] = {}  # in order, each once
+    for plan in plans:
+        if plan.state == "unchanged":
+            continue
+        version = plan.version
+        engine = engine_model_name(version.model_name, version.number)
+        gateway = Path(version.model_name)
+        files |= dict.fromkeys(
+            [
+                f"{engine}/{CONFIG_NAME}",
+                f"{engine}/{version.number}/",
+                f"{gateway}/{CONFIG_NAME}",
+                f"{serving_folder(gateway, version.number)}/",
+            ]
+        )
+    return sorted(files)
