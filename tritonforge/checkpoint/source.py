@@ -15,8 +15,8 @@ from tritonforge.formats.safetensors import TensorFolder
 from tritonforge.formats.trtllm import FLOAT_TYPES, TrtllmConfig
 
 _CONFIG_NAME = "config.json"
-# Tensors that carry nothing: rotary frequencies, which follow from config.json.
-_DERIVED = ("inv_freq",)
+# Endings of tensors that carry nothing of their own: rotary frequencies follow from config.json.
+DERIVED = ("inv_freq",)
 _SHOWN = 3
 
 
@@ -83,6 +83,9 @@ def read_config(folder: Path) -> JsonFields:
         CorruptFile: config.json is not a JSON object.
     """
     path = folder / _CONFIG_NAME
+    if folder.is_file() and folder.suffix == ".gguf":
+        hint = f"make a folder of it first: tritonforge import-gguf {folder} FOLDER"
+        raise CheckpointNotFound(f"{folder}: is a file; expected a Hugging Face folder", hint=hint)
     if not folder.is_dir():
         raise CheckpointNotFound(f"{folder}: no such folder", hint="pass the folder that holds config.json")
     if not path.exists():
@@ -130,7 +133,7 @@ def _check_weights(weights: TensorFolder, targets: tuple[TargetTensor, ...], sub
             raise UnsupportedModel(
                 subject, [f"tensor {name!r} has dtype {found.dtype}; expected {', '.join(FLOAT_TYPES.values())}"]
             )
-    unused = [name for name in weights.names() if name not in expected and not name.endswith(_DERIVED)]
+    unused = [name for name in weights.names() if name not in expected and not name.endswith(DERIVED)]
     if unused:
         more = f" and {len(unused) - _SHOWN} more" if len(unused) > _SHOWN else ""
         names = ", ".join(unused[:_SHOWN])

@@ -1,0 +1,71 @@
+"""`tritonforge convert`: a TensorRT-LLM checkpoint from a Hugging Face folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from tritonforge.checkpoint.convert import AUTO, convert
+from tritonforge.checkpoint.families.base import ENGINES, TENSORRT_LLM
+from tritonforge.cli.output import json_option, print_json, say
+from tritonforge.formats.trtllm import FLOAT_TYPES
+
+_RELEASE = "0.16.0"
+
+
+@click.command()
+@click.argument("checkpoint", type=click.Path(path_type=Path))
+@click.argument("out", type=click.Path(path_type=Path))
+@click.option("--dtype", type=click.Choice((AUTO, *FLOAT_TYPES)), default=AUTO, show_default=True, help="Float type.")
+@click.option("--tp", "tensor_parallel", type=click.IntRange(min=1), default=1, help="Ranks that share each layer.")
+@click.option("--pp", "pipeline_parallel", type=click.IntRange(min=1), default=1, help="Ranks that share the layers.")
+@click.option("--precision", default=None, help="Precision of the weights; one of the float types.")
+@click.option("--embedding-sharding", default="none", help="How ranks share the embedding: none.")
+@click.option("--release", default=_RELEASE, show_default=True, help="TensorRT-LLM release to write for.")
+@click.option("--for-engine", type=click.Choice(ENGINES), default=TENSORRT_LLM, show_default=True, help="Who reads it.")
+@json_option
+def command(
+    *,
+    checkpoint: Path,
+    out: Path,
+    dtype: str,
+    tensor_parallel: int,
+    pipeline_parallel: int,
+    precision: str | None,
+    embedding_sharding: str,
+    release: str,
+    for_engine: str,
+    as_json: bool,
+) -> None:
+    """Convert the Hugging Face folder CHECKPOINT to the TensorRT-LLM checkpoint OUT, which must not exist."""
+    _require("--tp", tensor_parallel, 1)
+    _require("--pp", pipeline_parallel, 1)
+    _require("--embedding-sharding", embedding_sharding, "none")
+    _require("--release", release, _RELEASE)
+    made = convert(
+        checkpoint, out, dtype=_float_type(dtype, precision), for_engine=for_engine, on_event=None if as_json else say
+    )
+    if as_json:
+        print_json({"path": made.path, "digest": made.digest, "config": made.config.to_json()})
+    else:
+        click.echo(made.path)
+
+
+def _require(option: str, value: object, only: object) -> None:
+    """Refuse a value that the conversion cannot honour yet; ignoring it would give another checkpoint than asked."""
+    if value != only:
+        raise click.BadParameter(f"{value} is not supported; expected {only}", param_hint=option)
+
+
+def _float_type(dtype: str, precision: str | None) -> str:
+    """The float type that --dtype and --precision ask for together."""
+    if precision is None:
+        return dtype
+    if precision not in FLOAT_TYPES:
+        raise click.BadParameter(
+            f"{precision} is not supported; expected {', '.join(FLOAT_TYPES)}", param_hint="--precision"
+        )
+    if dtype not in (AUTO, precision):
+        raise click.BadParameter(f"{precision} contradicts --dtype {dtype}", param_hint="--precision")
+    return precision
