@@ -84,7 +84,7 @@ def test_unknown_key_names_its_line_and_the_nearest_known_key(tmp_path: Path) ->
     error = refused(tmp_path, changed("max_input_len", "max_imput_len"))
     assert (error.line, error.key) == (10, "models[0].limits.max_imput_len")
     assert str(error).startswith(f"{tmp_path / 'forge.yaml'}:10: models[0].limits.max_imput_len: is not a known key")
-    assert "expected one of max_batch_size, max_input_len, max_seq_len" in error.problem
+    assert "expected one of max_batch_size, max_seq_len, max_input_len" in error.problem
     assert error.hint == "did you mean 'max_input_len'?"
 
 

@@ -7,8 +7,11 @@ from pathlib import Path
 import pytest
 
 from tests.spec.examples import TWO_VERSIONS, changed, load_text, refused
+from tritonforge.errors import SpecError
 from tritonforge.spec.engine import OpenVinoEngineSpec, OpenVinoRuntime
+from tritonforge.spec.limits import LimitsSpec
 from tritonforge.spec.model import ResolvedVersion
+from tritonforge.spec.tests import TestSpec
 
 V2 = "2: {engine: {kind: openvino, precision: int8}}"
 
@@ -44,13 +47,28 @@ def test_a_version_turns_its_models_batcher_off(tmp_path: Path) -> None:
 def test_limits_that_contradict_the_models_are_refused(tmp_path: Path) -> None:
     error = refused(tmp_path, changed(V2, V2.removesuffix("}") + ", limits: {max_seq_len: 1024}}"))
     assert (error.line, error.key) == (8, "models[0].versions.2.limits")
-    assert "max_input_len is 2048; expected less than max_seq_len (1024)" in error.problem
+    assert (
+        "contradicts the model's limits: max_input_len is 2048; expected less than max_seq_len (1024)" in error.problem
+    )
 
 
 def test_a_preferred_batch_that_one_version_cannot_take_names_it(tmp_path: Path) -> None:
     text = changed("{max_queue_delay_microseconds: 1000}", "{preferred_batch_size: [16]}")
     error = refused(tmp_path, changed(V2, V2.removesuffix("}") + ", limits: {max_batch_size: 8}}", text))
     assert "holds 16; expected at most max_batch_size (8 in version 2)" in error.problem
+
+
+def test_every_broken_rule_of_a_model_is_listed(tmp_path: Path) -> None:
+    text = changed("{1: 100}", "{3: 1, 4: 0}", changed(V2, V2.removesuffix("}") + ", limits: {max_seq_len: 9}}"))
+    error = refused(tmp_path, changed("{max_queue_delay_microseconds: 1000}", "{preferred_batch_size: [64]}", text))
+    keys = [line.split(": ")[1].removeprefix("models[0].") for line in str(error).splitlines()]
+    assert keys == ["versions.2.limits", "traffic.3", "traffic.4", "serving.dynamic_batching.preferred_batch_size"]
+
+
+def test_a_preferred_batch_of_a_version_is_refused_there(tmp_path: Path) -> None:
+    serving = "serving: {dynamic_batching: {preferred_batch_size: [64]}}"
+    error = refused(tmp_path, changed(V2, V2.removesuffix("}") + f", {serving}}}"))
+    assert error.key == "models[0].versions.2.serving.dynamic_batching.preferred_batch_size"
 
 
 SHORT = "limits: {max_input_len: 32, max_seq_len: 64}"
@@ -91,3 +109,41 @@ def test_the_kv_cache_follows_the_weights_unless_said(weights: str, asked: str, 
     engine = OpenVinoEngineSpec.model_validate({"kind": "openvino", "precision": weights, "runtime": runtime})
     assert engine.kv_cache_precision == decided
     assert engine.runtime.kv_cache_bytes == 2**29
+
+
+@pytest.mark.parametrize(
+    ("limits", "positions", "input_and_sequence"),
+    [
+        ({}, 131072, (2048, 4096)),
+        ({}, 512, (256, 512)),
+        ({"max_seq_len": 64}, 131072, (32, 64)),
+        ({"max_seq_len": 8192}, 512, (2048, 8192)),
+        ({"max_input_len": 100}, 512, (100, 512)),
+        ({"max_seq_len": 2}, 2, (1, 2)),
+    ],
+)
+def test_limits_that_were_left_out_follow_the_model(
+    limits: dict[str, int], positions: int, input_and_sequence: tuple[int, int]
+) -> None:
+    fitted = LimitsSpec.model_validate(limits).fitted_to(positions)
+    assert (fitted.max_input_len, fitted.max_seq_len) == input_and_sequence
+
+
+def test_a_prompt_longer_than_the_model_was_trained_for_is_refused() -> None:
+    with pytest.raises(SpecError, match="max_input_len is 600; expected less than 512"):
+        LimitsSpec(max_input_len=600).fitted_to(512)
+
+
+@pytest.mark.parametrize(
+    ("test", "answer", "problem"),
+    [
+        ({"contains": "Paris"}, "It is Paris.", None),
+        ({"contains": "Paris"}, "Rome", "the answer is 'Rome'; expected it to contain 'Paris'"),
+        ({"equals": "Paris"}, " Paris\n", None),
+        ({"equals": "Paris"}, "Paris.", "the answer is 'Paris.'; expected 'Paris'"),
+        ({}, "anything", None),
+        ({}, " \n", "the answer is empty"),
+    ],
+)
+def test_an_answer_is_judged_by_what_its_test_asks(test: dict[str, str], answer: str, problem: str | None) -> None:
+    assert TestSpec.model_validate({"prompt": "?", **test}).problem_with(answer) == problem

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.spec.examples import TENSORRT_LLM, TWO_VERSIONS, changed, load_text, refused
+from tritonforge.spec.limits import LimitsSpec
 
 NAME = "- name: smollm2 "
 CHECKPOINT = "./checkpoints/SmolLM2-135M-Instruct"
@@ -127,8 +128,9 @@ def test_version_keys_are_whole_numbers_from_one(tmp_path: Path, key: str) -> No
             "models[0].limits.max_input_len",
             "expected less than max_seq_len (4096)",
         ),
-        (GROUPS, "[]", "models[0].serving.instance_group", "expected at least 1 of them"),
-        (GROUPS, "{}", "models[0].serving.instance_group", "is a mapping; expected a list"),
+        ("max_seq_len: 4096", "max_seq_len: 1", "models[0].limits.max_seq_len", "is 1; expected at least 2"),
+        (GROUPS, "[]", "models[0].serving.instance_group", "is an empty list; expected at least 1 entry"),
+        (GROUPS, "{kind: KIND_CPU}", "models[0].serving.instance_group", "is a mapping; expected a list"),
         (GROUPS, "[{kind: KIND_GPUS}]", "models[0].serving.instance_group[0].kind", "expected KIND_CPU, KIND_GPU"),
         (GROUPS, "[{count: 0}]", "models[0].serving.instance_group[0].count", "is 0; expected at least 1"),
         (GROUPS, "[{gpus: [0]}]", "models[0].serving.instance_group[0].gpus", "is [0] while kind is KIND_CPU"),
@@ -138,7 +140,7 @@ def test_version_keys_are_whole_numbers_from_one(tmp_path: Path, key: str) -> No
             BATCHING,
             "{preferred_batch_size: [4, 64]}",
             "models[0].serving.dynamic_batching.preferred_batch_size",
-            "holds 64; expected at most max_batch_size (32 in version 1)",
+            "holds 64; expected at most max_batch_size (32 in version 2)",
         ),
         (
             BATCHING,
@@ -146,6 +148,8 @@ def test_version_keys_are_whole_numbers_from_one(tmp_path: Path, key: str) -> No
             "models[0].serving.dynamic_batching.preserve_ordering",
             "which changes the order",
         ),
+        (TEST, '{prompt: "\\ud800"}', "models[0].tests[0].prompt", "expected text of whole Unicode characters"),
+        (TEST, "{prompt: a, 5: b}", "models[0].tests[0].5", "is not a known key; expected one of prompt, messages"),
         (TEST, "{}", "models[0].tests[0]", "has neither of prompt and messages"),
         (
             TEST,
@@ -257,3 +261,18 @@ def test_a_checkpoint_inside_the_repository_is_refused(tmp_path: Path, repositor
 def test_a_mount_is_absolute(tmp_path: Path) -> None:
     error = refused(tmp_path, changed("/models", "models", TENSORRT_LLM))
     assert error.problem == "is 'models'; expected an absolute path, as the server sees it"
+
+
+def test_limits_left_out_follow_from_those_that_are_given() -> None:
+    assert LimitsSpec().max_input_len == 2048
+    assert LimitsSpec(max_seq_len=1000).max_input_len == 500
+
+
+def test_limits_left_out_fit_a_model_of_few_positions() -> None:
+    fitted = LimitsSpec(max_batch_size=4).fitted_to(512)
+    assert (fitted.max_batch_size, fitted.max_input_len, fitted.max_seq_len) == (4, 256, 512)
+
+
+def test_limits_that_were_asked_for_are_not_made_smaller() -> None:
+    asked = LimitsSpec(max_seq_len=2048)
+    assert asked.fitted_to(512) == asked

@@ -82,4 +82,6 @@ def test_places_leave_out_what_only_pydantic_knows() -> None:
 
 def test_homes_are_where_a_key_is_known() -> None:
     assert homes_of("count") == ("models[].versions.N.serving.instance_group[]", "models[].serving.instance_group[]")
+    assert homes_of("gemm") == ("models[].versions.N.engine.plugins (kind: tensorrt_llm)",)
+    assert homes_of("context_fmha") == ("models[].versions.N.engine.plugins",)
     assert homes_of("nothing") == ()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema
@@ -27,14 +29,29 @@ class ForgeModel(BaseModel):
     )
 
 
-def rule_broken(problem: str, *, at: tuple[str | int, ...]) -> PydanticCustomError:
-    """What a rule over several keys raises inside a validator, so that the reader can point at the key to change.
+@dataclass(frozen=True, slots=True)
+class BrokenRule:
+    """A contradiction between several keys.
 
     Args:
         problem: What is wrong, with its value, and what was expected.
         at: Keys that lead from the model being validated to the key to change.
     """
-    return PydanticCustomError("rule_broken", "{problem}", {"problem": problem, "at": at})
+
+    problem: str
+    at: tuple[str | int, ...]
+
+
+def refuse(broken: Iterable[BrokenRule]) -> None:
+    """What a validator of several keys ends with, so that the reader can point at each key to change.
+
+    Raises:
+        PydanticCustomError: There is a broken rule; the error carries all of them as ``broken``.
+    """
+    rules = tuple(broken)
+    if rules:
+        text = "; ".join(f"{'.'.join(map(str, rule.at))} {rule.problem}".lstrip() for rule in rules)
+        raise PydanticCustomError("broken_rules", "{text}", {"text": text, "broken": rules})
 
 
 def check_name(name: str) -> str:

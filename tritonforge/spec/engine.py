@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, WithJsonSchema, model_validator
 
-from tritonforge.spec.base import Count, ForgeModel, Tokens, rule_broken
+from tritonforge.spec.base import BrokenRule, Count, ForgeModel, Tokens, refuse
 
 GIB_BYTES = 2**30
 
@@ -96,12 +96,12 @@ class TensorRtLlmPlugins(ForgeModel):
     @model_validator(mode="after")
     def _rotary_runs_inside_gpt_attention(self) -> Self:
         if not self.rotary_embedding and self.gpt_attention != "disable":
-            raise rule_broken(
+            problem = (
                 f"is false while gpt_attention is {self.gpt_attention!r}; expected gpt_attention: disable with it, "
                 f"because TensorRT-LLM has no switch of its own for rotary embedding: it runs inside the "
-                f"gpt_attention plugin",
-                at=("rotary_embedding",),
+                f"gpt_attention plugin"
             )
+            refuse([BrokenRule(problem, at=("rotary_embedding",))])
         return self
 
 

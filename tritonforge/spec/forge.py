@@ -8,7 +8,7 @@ from typing import Annotated, Self
 
 from pydantic import AfterValidator, Field, WithJsonSchema, model_validator
 
-from tritonforge.spec.base import MAX_PATH_LENGTH, ForgeModel, LocalPath, check_path, rule_broken
+from tritonforge.spec.base import MAX_PATH_LENGTH, BrokenRule, ForgeModel, LocalPath, check_path, refuse
 from tritonforge.spec.model import ModelSpec
 
 FORMAT = 1
@@ -52,30 +52,30 @@ class ForgeSpec(ForgeModel):
     """Models that share the repository."""
 
     @model_validator(mode="after")
-    def _folders_are_distinct(self) -> Self:
-        owners: dict[str, str] = {}
-        for index, model in enumerate(self.models):
-            names = [model.name, *(f"{model.name}_engine_v{number}" for number in model.versions)]
-            for name in names:
-                if name in owners:
-                    raise rule_broken(
-                        f"{model.name!r} needs the folder {name!r} in the repository, and so does model "
-                        f"{owners[name]!r}; expected distinct names",
-                        at=("models", index, "name"),
-                    )
-                owners[name] = model.name
+    def _models_fit_together(self) -> Self:
+        refuse([*_shared_folders(self.models), *_checkpoints_inside(self.models, self.repository)])
         return self
 
-    @model_validator(mode="after")
-    def _checkpoints_are_outside(self) -> Self:
-        for where, checkpoint in _checkpoints(self.models):
-            if _is_inside(checkpoint, self.repository):
-                raise rule_broken(
-                    f"{checkpoint!r} lies in the repository {self.repository!r}; expected a folder outside, "
-                    f"because Triton takes every folder there for a model",
-                    at=where,
-                )
-        return self
+
+def _shared_folders(models: Sequence[ModelSpec]) -> Iterator[BrokenRule]:
+    owners: dict[str, str] = {}
+    for index, model in enumerate(models):
+        names = [model.name, *(f"{model.name}_engine_v{number}" for number in model.versions)]
+        taken = next((name for name in names if name in owners), None)
+        if taken is not None:
+            problem = (
+                f"{model.name!r} needs the folder {taken!r} in the repository, and so does model {owners[taken]!r}"
+            )
+            yield BrokenRule(f"{problem}; expected distinct names", at=("models", index, "name"))
+        owners.update(dict.fromkeys(names, model.name))
+
+
+def _checkpoints_inside(models: Sequence[ModelSpec], repository: str) -> Iterator[BrokenRule]:
+    for place, checkpoint in _checkpoints(models):
+        if _is_inside(checkpoint, repository):
+            problem = f"{checkpoint!r} lies in the repository {repository!r}"
+            reason = "because Triton takes every folder there for a model"
+            yield BrokenRule(f"{problem}; expected a folder outside, {reason}", at=place)
 
 
 def _checkpoints(models: Sequence[ModelSpec]) -> Iterator[tuple[tuple[str | int, ...], str]]:

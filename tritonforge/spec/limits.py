@@ -6,13 +6,16 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, model_validator
 
-from tritonforge.spec.base import ForgeModel, Tokens, rule_broken
+from tritonforge.errors import SpecError
+from tritonforge.spec.base import MAX_TOKENS, BrokenRule, ForgeModel, Tokens, refuse
 
 BatchSize = Annotated[int, Field(ge=1, le=65536)]
+SequenceTokens = Annotated[int, Field(ge=2, le=MAX_TOKENS)]  # a prompt and an answer of one token each
 
 
 def _half_of_the_sequence(fields: dict[str, Any]) -> int:
-    return max(1, min(2048, fields.get("max_seq_len", 4096) // 2))
+    max_seq_len: int = fields["max_seq_len"]
+    return min(2048, max_seq_len // 2)
 
 
 class LimitsSpec(ForgeModel):
@@ -21,7 +24,7 @@ class LimitsSpec(ForgeModel):
     max_batch_size: BatchSize = 32
     """Most requests that are computed at the same time."""
 
-    max_seq_len: Tokens = 4096
+    max_seq_len: SequenceTokens = 4096
     """Most tokens in a prompt and its answer together; left out, fewer for a model that was trained for fewer."""
 
     max_input_len: Tokens = Field(default_factory=_half_of_the_sequence)
@@ -32,20 +35,26 @@ class LimitsSpec(ForgeModel):
 
         Args:
             max_positions: Positions that the model was trained for.
+
+        Raises:
+            SpecError: The longest prompt that was asked for does not fit into these positions.
         """
         if "max_seq_len" in self.model_fields_set or self.max_seq_len <= max_positions:
             return self
         given = self.model_dump(exclude_unset=True)
+        if given.get("max_input_len", 0) >= max_positions:
+            raise SpecError(
+                f"max_input_len is {self.max_input_len}; expected less than {max_positions}, the positions that the "
+                f"model was trained for",
+                hint="make it smaller, or write max_seq_len as well to go beyond what the model was trained for",
+            )
         return LimitsSpec.model_validate(given | {"max_seq_len": max_positions})
 
     @model_validator(mode="after")
     def _leaves_room_for_an_answer(self) -> Self:
         if self.max_input_len >= self.max_seq_len:
-            raise rule_broken(
-                f"is {self.max_input_len}; expected less than max_seq_len ({self.max_seq_len}), "
-                f"which counts the prompt and the answer",
-                at=("max_input_len",),
-            )
+            expected = f"less than max_seq_len ({self.max_seq_len}), which counts the prompt and the answer"
+            refuse([BrokenRule(f"is {self.max_input_len}; expected {expected}", at=("max_input_len",))])
         return self
 
 
@@ -58,7 +67,7 @@ class LimitsOverrideSpec(ForgeModel):
     max_input_len: Tokens | None = None
     """Most tokens in a prompt; below max_seq_len."""
 
-    max_seq_len: Tokens | None = None
+    max_seq_len: SequenceTokens | None = None
     """Most tokens in a prompt and its answer together."""
 
     def applied_to(self, limits: LimitsSpec) -> LimitsSpec:

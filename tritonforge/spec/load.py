@@ -51,7 +51,8 @@ def load_spec(path: Path) -> LoadedSpec:
 
     Raises:
         SpecNotFound: There is no such file.
-        SpecInvalid: It cannot be used. The error is about the first problem by line; `also` names all others.
+        SpecInvalid: It cannot be used. The error is about the first problem by line; `also` names all others. Rules
+            over several keys are checked once each of the keys is right by itself.
     """
     document = read_document(_text(path))
     if document.value is None and not document.problems:

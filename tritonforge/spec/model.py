@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Self
 
 from pydantic import Field, ValidationError, model_validator
 
-from tritonforge.spec.base import ForgeModel, ModelName, VersionNumber, rule_broken
+from tritonforge.spec.base import BrokenRule, ForgeModel, ModelName, VersionNumber, refuse
 from tritonforge.spec.checkpoint import CheckpointRef
 from tritonforge.spec.engine import EngineSpec, OpenVinoEngineSpec, TensorRtLlmEngineSpec
 from tritonforge.spec.limits import LimitsOverrideSpec, LimitsSpec
@@ -91,9 +91,10 @@ class ModelSpec(ForgeModel):
 
     @model_validator(mode="after")
     def _versions_fit_together(self) -> Self:
-        _check_traffic(self.traffic, self.versions)
+        broken = list(_broken_traffic(self.traffic, self.versions))
         for number in self.versions:
-            _check_version(self, number)
+            broken.extend(_broken_version(self, number))
+        refuse({rule.at: rule for rule in broken}.values())  # what versions inherit is wrong once, not once a version
         return self
 
     def resolved(self, number: int) -> ResolvedVersion:
@@ -121,37 +122,38 @@ class ModelSpec(ForgeModel):
         )
 
 
-def _check_traffic(traffic: Mapping[int, float], versions: Mapping[int, VersionSpec]) -> None:
-    unknown = [number for number in traffic if number not in versions]
-    if unknown:
-        known = ", ".join(str(number) for number in sorted(versions))
-        raise rule_broken(f"there is no version {unknown[0]}; expected one of {known}", at=("traffic", unknown[0]))
+def _broken_traffic(traffic: Mapping[int, float], versions: Mapping[int, VersionSpec]) -> Iterator[BrokenRule]:
+    known = ", ".join(str(number) for number in sorted(versions))
+    for number in traffic:
+        if number not in versions:
+            yield BrokenRule(f"there is no version {number}; expected one of {known}", at=("traffic", number))
     if not sum(traffic.values()) > 0:
-        raise rule_broken("has no weight above 0; expected at least one", at=("traffic",))
+        yield BrokenRule("has no weight above 0; expected at least one", at=("traffic",))
 
 
-def _check_version(model: ModelSpec, number: int) -> None:
-    version = model.versions[number]
+def _broken_version(model: ModelSpec, number: int) -> Iterator[BrokenRule]:
     try:
         resolved = model.resolved(number)
     except ValidationError as error:
-        problem = f"together with the model's limits: max_input_len {error.errors()[0]['msg']}"
-        raise rule_broken(problem, at=("versions", number, "limits")) from error
-    own = version.serving is not None
-    where: tuple[str | int, ...] = ("versions", number, "serving") if own else ("serving",)
-    batching = resolved.serving.dynamic_batching
-    most = resolved.limits.max_batch_size
-    for size in batching.preferred_batch_size if batching is not None else ():
-        if size > most:
-            raise rule_broken(
-                f"holds {size}; expected at most max_batch_size ({most} in version {number})",
-                at=(*where, "dynamic_batching", "preferred_batch_size"),
-            )
-    asked = version.serving.default_max_tokens if version.serving is not None else None
-    if asked is None and "default_max_tokens" in model.serving.model_fields_set:
-        asked, where = model.serving.default_max_tokens, ("serving",)
+        problem = f"contradicts the model's limits: {error.errors()[0]['msg']}"
+        yield BrokenRule(problem, at=("versions", number, "limits"))
+        return
+    batching, most = resolved.serving.dynamic_batching, resolved.limits.max_batch_size
+    sizes = batching.preferred_batch_size if batching is not None else ()
+    if sizes and max(sizes) > most:
+        place = (*_owner(model, number, "dynamic_batching"), "preferred_batch_size")
+        yield BrokenRule(f"holds {max(sizes)}; expected at most max_batch_size ({most} in version {number})", at=place)
+    owner = _owner(model, number, "default_max_tokens")
+    serving = model.versions[number].serving if owner[0] == "versions" else model.serving
+    asked = serving.default_max_tokens if serving is not None and owner[-1] in serving.model_fields_set else None
     if asked is not None and asked >= resolved.limits.max_seq_len:
-        raise rule_broken(
-            f"is {asked}; expected less than max_seq_len ({resolved.limits.max_seq_len} in version {number})",
-            at=(*where, "default_max_tokens"),
-        )
+        expected = f"less than max_seq_len ({resolved.limits.max_seq_len} in version {number})"
+        yield BrokenRule(f"is {asked}; expected {expected}", at=owner)
+
+
+def _owner(model: ModelSpec, number: int, key: str) -> tuple[str | int, ...]:
+    """Where a version's serving key is written: at the version, or at the model."""
+    own = model.versions[number].serving
+    if own is not None and getattr(own, key) is not None:
+        return ("versions", number, "serving", key)
+    return ("serving", key)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
@@ -22,7 +22,7 @@ def problems_of(error: ValidationError, document: Document) -> list[Problem]:
         document: The file that was validated.
     """
     details = [detail for detail in error.errors(include_url=False) if not _is_echo(detail)]
-    problems = [_problem(detail, document) for detail in details]
+    problems = [problem for detail in details for problem in _problems(detail, document)]
     return [problem for problem in problems if problem.path not in document.unread]
 
 
@@ -46,9 +46,9 @@ def shown(value: object) -> str:
         case bool():
             return "true" if value else "false"
         case Mapping():
-            return "a mapping"
+            return "a mapping" if value else "an empty mapping"
         case list() | tuple():
-            return "a list"
+            return "a list" if value else "an empty list"
     text = repr(value)
     return text if len(text) <= MAX_SHOWN else f"{text[: MAX_SHOWN - 1]}…"
 
@@ -57,6 +57,15 @@ def _is_echo(detail: ErrorDetails) -> bool:
     if detail["type"] == "too_short":  # an entry that failed is not counted: the list is not short, its entry is wrong
         return bool(len(detail["input"]) >= detail["ctx"]["min_length"])
     return detail["type"] == "default_factory_not_called"  # the fields that it needs failed, and say so themselves
+
+
+def _problems(detail: ErrorDetails, document: Document) -> Iterator[Problem]:
+    if detail["type"] != "broken_rules":
+        yield _problem(detail, document)
+        return
+    for rule in detail["ctx"]["broken"]:
+        path = place_of((*detail["loc"], *rule.at)).path
+        yield Problem(path, document.line_of(path), rule.problem)
 
 
 def _problem(detail: ErrorDetails, document: Document) -> Problem:
@@ -68,11 +77,8 @@ def _problem(detail: ErrorDetails, document: Document) -> Problem:
     match detail["type"]:
         case "missing":
             text = f"is missing; expected: {_as_clause(place.description)}"
-        case "extra_forbidden":
+        case "extra_forbidden" | "invalid_key":
             text, hint = _unknown_key(str(path[-1]), place.siblings)
-        case "rule_broken":
-            path = place_of((*detail["loc"], *context["at"])).path
-            text = context["problem"]
         case "value_error":
             text = f"is {shown(value)}; {context['error']}"
         case "literal_error":
@@ -124,6 +130,7 @@ def _expectation(detail: ErrorDetails) -> str:
         "finite_number": "a finite number",
         "bool_type": "true or false",
         "string_type": "text",
+        "string_unicode": "text of whole Unicode characters",
         "string_too_short": "text that is not empty",
         "tuple_type": "a list",
         "dict_type": "keys with values (a mapping)",
@@ -133,7 +140,7 @@ def _expectation(detail: ErrorDetails) -> str:
         "greater_than_equal": "at least {ge}",
         "less_than": "less than {lt}",
         "less_than_equal": "at most {le}",
-        "too_short": "at least {min_length} of them",
+        "too_short": "at least {min_length} entry",
     }
     kind, value = detail["type"], detail["input"]
     bounds = {name: _bound(bound) for name, bound in detail.get("ctx", {}).items()}

@@ -61,8 +61,17 @@ def place_of(loc: tuple[str | int, ...]) -> Place:
 
 
 def homes_of(key: str) -> tuple[str, ...]:
-    """Dotted places where a key of that name is known, for a hint when it stands at the wrong place."""
-    return tuple(dict.fromkeys(path for path, name in _keys(_schema(), "") if name == key))
+    """Dotted places where a key of that name is known, for a hint when it stands at the wrong place.
+
+    A place names the kind of engine when only one kind knows the key.
+    """
+    kinds_at: dict[str, list[str]] = {}
+    for place, name, kind in _keys(_schema(), ""):
+        if name == key:
+            kinds_at.setdefault(place, []).append(kind)
+    return tuple(
+        f"{place} (kind: {kinds[0]})" if kinds[0] and len(kinds) == 1 else place for place, kinds in kinds_at.items()
+    )
 
 
 @cache
@@ -82,18 +91,18 @@ def _followed(node: Any) -> Schema:
     return node
 
 
-def _keys(node: Schema, prefix: str) -> Iterator[tuple[str, str]]:
-    """Every known key below a node, with the dotted place of the mapping that it belongs to."""
+def _keys(node: Schema, place: str, kind: str = "") -> Iterator[tuple[str, str, str]]:
+    """Every known key below a node: dotted place of the mapping that it belongs to, its name, and the engine kind."""
     node = _followed(node)
-    for reference in node.get("discriminator", {}).get("mapping", {}).values():
-        yield from _keys({"$ref": reference}, prefix)
+    for chosen, reference in node.get("discriminator", {}).get("mapping", {}).items():
+        yield from _keys({"$ref": reference}, place, chosen)
     for name, below in node.get("properties", {}).items():
-        yield prefix, name
-        yield from _keys(below, f"{prefix}.{name}" if prefix else name)
+        yield place, name, kind
+        yield from _keys(below, f"{place}.{name}" if place else name, kind)
     if "items" in node:
-        yield from _keys(node["items"], f"{prefix}[]")
+        yield from _keys(node["items"], f"{place}[]", kind)
     if isinstance(node.get("additionalProperties"), Mapping):
-        yield from _keys(node["additionalProperties"], f"{prefix}.N")
+        yield from _keys(node["additionalProperties"], f"{place}.N", kind)
 
 
 def _tidied(node: Any) -> Any:

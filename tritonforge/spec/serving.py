@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from tritonforge.spec.base import Count, ForgeModel, Microseconds, Tokens, rule_broken
+from tritonforge.spec.base import BrokenRule, Count, ForgeModel, Microseconds, Tokens, refuse
 
 GpuId = Annotated[int, Field(ge=0, le=1023)]
 # Lists are tuples inside, so that the specification is frozen all the way down; YAML lists are taken as they are.
@@ -28,12 +28,12 @@ class InstanceGroupSpec(ForgeModel):
 
     @model_validator(mode="after")
     def _gpus_fit_the_kind(self) -> Self:
-        if self.gpus and self.kind in {"KIND_CPU", "KIND_MODEL"}:
-            raise rule_broken(
-                f"is {list(self.gpus)} while kind is {self.kind}; expected kind: KIND_GPU, or no gpus", at=("gpus",)
-            )
-        if len(set(self.gpus)) != len(self.gpus):
-            raise rule_broken(f"is {list(self.gpus)}; expected each number once", at=("gpus",))
+        gpus, broken = list(self.gpus), []
+        if gpus and self.kind in {"KIND_CPU", "KIND_MODEL"}:
+            broken.append(f"is {gpus} while kind is {self.kind}; expected kind: KIND_GPU, or no gpus")
+        if len(set(gpus)) != len(gpus):
+            broken.append(f"is {gpus}; expected each number once")
+        refuse(BrokenRule(problem, at=("gpus",)) for problem in broken)
         return self
 
 
@@ -72,11 +72,11 @@ class DynamicBatchingSpec(ForgeModel):
     def _order_can_be_kept(self) -> Self:
         policy = self.default_queue_policy
         if self.preserve_ordering and policy is not None and policy.timeout_action == "DELAY":
-            raise rule_broken(
+            problem = (
                 "is true while default_queue_policy.timeout_action is DELAY, which changes the order; "
-                "expected timeout_action: REJECT, or preserve_ordering: false",
-                at=("preserve_ordering",),
+                "expected timeout_action: REJECT, or preserve_ordering: false"
             )
+            refuse([BrokenRule(problem, at=("preserve_ordering",))])
         return self
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from tritonforge.spec.base import ForgeModel, Tokens, rule_broken
+from tritonforge.spec.base import BrokenRule, ForgeModel, Tokens, refuse
 
 Text = Annotated[str, Field(min_length=1)]
 
@@ -49,11 +49,13 @@ class TestSpec(ForgeModel):
 
     @model_validator(mode="after")
     def _asks_one_thing(self) -> Self:
+        broken = []
         if (self.prompt is None) == (self.messages is None):
             found = "neither" if self.prompt is None else "both"
-            raise rule_broken(f"has {found} of prompt and messages; expected one of the two", at=())
+            broken.append(BrokenRule(f"has {found} of prompt and messages; expected one of the two", at=()))
         if self.contains is not None and self.equals is not None:
-            raise rule_broken("stands beside contains; expected one of the two", at=("equals",))
+            broken.append(BrokenRule("stands beside contains; expected one of the two", at=("equals",)))
+        refuse(broken)
         return self
 
     def problem_with(self, answer: str) -> str | None:
