@@ -11,11 +11,9 @@ from tritonforge.spec.schema import json_schema
 @click.command()
 @json_option
 def command(*, as_json: bool) -> None:  # noqa: ARG001 - the schema is JSON in either case
-    r"""Print the JSON Schema of forge.yaml, by which editors complete and check it.
+    """Print the JSON Schema of forge.yaml, by which editors complete and check it.
 
-    Save it beside forge.yaml and name it in the file's first line:
-
-    \b
-      # yaml-language-server: $schema=forge.schema.json
+    Save it beside forge.yaml as forge.schema.json and let the first line of forge.yaml be
+    "# yaml-language-server: $schema=forge.schema.json".
     """
     print_json(json_schema())
