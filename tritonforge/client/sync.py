@@ -11,8 +11,9 @@ from typing import Any, TypeVar, Unpack
 from tritonforge.client.address import parse_address
 from tritonforge.client.advice import explain
 from tritonforge.client.connect import connect
+from tritonforge.client.follow import follow
 from tritonforge.client.readiness import ReadyWait
-from tritonforge.client.text import completion, question
+from tritonforge.client.text import question
 from tritonforge.client.transport import Call, StreamCall
 from tritonforge.client.types import (
     Chunk,
@@ -79,10 +80,8 @@ class Client:
             timeout_s: Deadline in seconds for the whole answer.
             **options: See `GenerateOptions`.
         """
-        answer = self._ask(GenerateRequest(model, question(prompt, messages, options), stream=False), timeout_s)
-        start_s = time.perf_counter()
-        arrivals = [(chunk, time.perf_counter()) for chunk in answer]
-        return completion(arrivals, start_s=start_s, end_s=time.perf_counter())
+        request = GenerateRequest(model, question(prompt, messages, options), stream=False)
+        return follow(self._ask(request, timeout_s))
 
     def stream(
         self,

@@ -8,8 +8,9 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
+from typing import NoReturn
 
-from tritonforge.errors import RepositoryError, ServerError, did_you_mean
+from tritonforge.errors import RepositoryError, ServerError, ServerExited, did_you_mean
 from tritonforge.launch.process import Process
 from tritonforge.server.command import tritonserver_command
 from tritonforge.server.embedded import (
@@ -91,9 +92,13 @@ class RunningServer:
         """Exit code, or None while it runs."""
         return self._process.returncode()
 
-    def wait(self) -> int:
-        """Wait until the server ends by itself; returns its exit code."""
-        return self._process.wait()
+    def wait(self) -> NoReturn:
+        """Wait for as long as the server runs.
+
+        Raises:
+            ServerExited: It has ended by itself.
+        """
+        raise ServerExited(self._process.wait(), tail=self._process.tail(), log=self.log)
 
     def stop(self) -> int:
         """Let requests under way finish, then end the server; returns its exit code. Does nothing the second time."""

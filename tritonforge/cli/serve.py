@@ -1,0 +1,45 @@
+"""`tritonforge serve`: run Triton on a model repository until it is stopped."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from tritonforge.cli.output import json_option, print_json
+from tritonforge.cli.signals import until_stopped
+from tritonforge.server import RunningServer, ServerOptions, start_embedded
+
+
+@click.command()
+@click.argument("repository", type=click.Path(path_type=Path))
+@click.option("--launcher", type=click.Choice(["embedded", "docker", "local"]), default="embedded", show_default=True)
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option("--grpc-port", type=click.IntRange(0, 65535), default=8001, show_default=True, help="0: a free one.")
+@click.option("--http-port", type=click.IntRange(0, 65535), default=8000, show_default=True, help="0: a free one.")
+@click.option("--metrics-port", type=click.IntRange(0, 65535), default=8002, show_default=True, help="0: a free one.")
+@click.option("--model", "models", multiple=True, help="Model to load; can be repeated. All when not given.")
+@click.option("--ready-timeout", "ready_timeout_s", type=float, default=300.0, show_default=True, help="Seconds.")
+@click.option("--exit-timeout", "exit_timeout_s", type=float, default=30.0, show_default=True, help="Seconds.")
+@click.option("--log", type=click.Path(path_type=Path), help="Log file; in REPOSITORY.forge/logs when not given.")
+@click.option("--log-verbose", type=click.IntRange(0), default=0, help="Triton's verbosity.")
+@click.option("--cache-folder", "cache", type=click.Path(path_type=Path), envvar="TRITONFORGE_CACHE")
+@json_option
+def command(repository: Path, launcher: str, models: tuple[str, ...], *, as_json: bool, **chosen: object) -> None:
+    """Run Triton on REPOSITORY until Ctrl-C or SIGTERM, which let requests under way finish."""
+    if launcher != "embedded":
+        raise click.UsageError(f"--launcher {launcher} is not available in this version; use embedded")
+    options = ServerOptions(models=models or None, **chosen)  # type: ignore[arg-type]  # click has checked the types
+    with until_stopped(), start_embedded(repository, options=options) as server:
+        show(server, as_json=as_json)
+        server.wait()
+
+
+def show(server: RunningServer, *, as_json: bool) -> None:
+    """Say that the server is ready, and where."""
+    if as_json:
+        fields = ("grpc_url", "http_url", "metrics_url", "pid", "log", "models", "ready_after_s")
+        print_json({name: getattr(server, name) for name in fields})
+        return
+    click.echo(f"ready after {server.ready_after_s:.1f} s: gRPC {server.grpc_url}  HTTP {server.http_url}")
+    click.echo(f"models: {', '.join(server.models)}  log: {server.log}")
