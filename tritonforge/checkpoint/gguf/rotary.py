@@ -37,18 +37,18 @@ def read_scaling(file: GgufFile, *, rotary_base: float, head_size: int) -> Rotar
     if tensor is None:
         return linear
     factors = dequantise(tensor.blocks, tensor.quantisation).reshape(-1)
-    if factors.shape == (head_size // 2,) and np.allclose(factors, 1.0, rtol=_TOLERANCE):
-        return linear
     original = _original_positions(file)
-    scaling = _llama3(float(factors[-1]), original)
-    frequencies = rotary_base ** (-np.arange(0, head_size, 2, dtype=np.float64) / head_size)
-    expected = llama3_factors(frequencies, scaling)
-    if linear is not None or factors.shape != expected.shape or not np.allclose(factors, expected, rtol=_TOLERANCE):
-        raise UnsupportedModel(
-            str(file.path),
-            [f"the frequency factors in {FREQUENCY_FACTORS} are not Llama 3's scaling with {original} positions"],
-        )
-    return scaling
+    if factors.shape == (head_size // 2,):
+        if np.allclose(factors, 1.0, rtol=_TOLERANCE):
+            return linear
+        scaling = _llama3(float(factors[-1]), original)
+        frequencies = rotary_base ** (-np.arange(0, head_size, 2, dtype=np.float64) / head_size)
+        if linear is None and np.allclose(factors, llama3_factors(frequencies, scaling), rtol=_TOLERANCE):
+            return scaling
+    raise UnsupportedModel(
+        str(file.path),
+        [f"the frequency factors in {FREQUENCY_FACTORS} are not Llama 3's scaling with {original} positions"],
+    )
 
 
 def llama3_factors(frequencies: Array, scaling: RotaryScaling) -> Array:

@@ -172,9 +172,9 @@ def _frame(tokenizer: Tokenizer, vocabulary: Vocabulary, *, add_bos: bool) -> No
     after = [named["eos"]] if vocabulary.add_eos else []
     if not before and not after:
         return
-    first, last = (" ".join(vocabulary.tokens[token_id] for token_id in ids) for ids in (before, after))
+    first, last = ([vocabulary.tokens[token_id] for token_id in ids] for ids in (before, after))
     tokenizer.post_processor = processors.TemplateProcessing(
-        single=f"{first} $A {last}".strip(),
-        pair=f"{first} $A {last} {first} $B:1 {last}".strip(),
+        single=[*first, "$A", *last],
+        pair=[*first, "$A", *last, *first, "$B:1", *last],
         special_tokens=[(vocabulary.tokens[token_id], token_id) for token_id in (*before, *after)],
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from functools import partial
 
@@ -28,7 +28,8 @@ class Weight:
         source: Its name in the GGUF file.
         shape: Its shape, the same in both.
         rotary_heads: For query and key rows, the number of heads that they make up; None for all others.
-        optional: A bias that the file may lack, which then is zero.
+        optional: A bias that a file may lack in every layer, which then is zero: Hugging Face's switch for biases
+            covers more projections than some models have biases for.
     """
 
     name: str
@@ -51,16 +52,14 @@ def plan_weights(file: GgufFile, form: LlamaForm, *, dtype: str) -> list[Planned
         CorruptFile: A tensor has another shape than the metadata implies.
         UnsupportedModel: A tensor has a storage type that cannot be read, or no place in a Llama model.
     """
-    weights = list(llama_weights(form))
-    sources = {weight.source for weight in weights}
-    unknown = sorted(name for name in file.tensors if name not in sources and not name.endswith(_UNUSED))
-    kinds = sorted({tensor.quantisation for name, tensor in file.tensors.items() if name in sources})
-    reasons = [f"its storage type {kind} cannot be read" for kind in kinds if not can_dequantise(kind)]
-    if unknown:
-        reasons.append(f"a Llama model has no place for {_some(unknown)}")
-    if reasons:
-        raise UnsupportedModel(str(file.path), reasons)
-    return [_planned(file, weight, dtype) for weight in weights]
+    weights, planned = [], []
+    for weight in llama_weights(
+        form
+    ):  # not a list: a damaged number of layers ends at the first tensor that is missing
+        planned.append(_planned(file, weight, dtype))
+        weights.append(weight)
+    _refuse_strangers(file, {weight.source for weight in weights})
+    return planned
 
 
 def llama_weights(form: LlamaForm) -> Iterator[Weight]:
@@ -107,10 +106,22 @@ def _layer_weights(form: LlamaForm, name: str, source: str) -> Iterator[Weight]:
     yield Weight(f"{name}post_attention_layernorm.weight", f"{source}ffn_norm.weight", (hidden,))
 
 
+def _refuse_strangers(file: GgufFile, sources: Set[str]) -> None:
+    """Refuse tensors that have no place in the model, and storage types that cannot be read."""
+    unknown = sorted(name for name in file.tensors if name not in sources and not name.endswith(_UNUSED))
+    kinds = sorted({tensor.quantisation for name, tensor in file.tensors.items() if name in sources})
+    reasons = [f"its storage type {kind} cannot be read" for kind in kinds if not can_dequantise(kind)]
+    if unknown:
+        reasons.append(f"a Llama model has no place for {_some(unknown)}")
+    if reasons:
+        raise UnsupportedModel(str(file.path), reasons)
+
+
 def _planned(file: GgufFile, weight: Weight, dtype: str) -> PlannedTensor:
     tensor = file.tensors.get(weight.source)
     if tensor is None:
-        if not weight.optional:
+        in_a_layer = weight.source.partition(".")[2].partition(".")[2]
+        if not weight.optional or any(name.endswith(f".{in_a_layer}") for name in file.tensors):
             raise MissingWeight(weight.source, folder=file.path)
         return PlannedTensor(weight.name, dtype, weight.shape, partial(np.zeros, weight.shape, DTYPES[dtype]))
     if tensor.shape != weight.shape:
