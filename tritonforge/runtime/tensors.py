@@ -38,8 +38,9 @@ def read_inputs(request: _Request) -> Inputs:
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """The input tensors of one request by name. Every reader returns None for an input that is absent or has no
-    elements.
+    """The input tensors of one request by name.
+
+    Every reader returns None for an input that is absent or has no elements.
 
     Args:
         arrays: Arrays of any shape; strings as object arrays of bytes, as Triton hands them over.
@@ -129,7 +130,11 @@ def _decode(name: str, value: object) -> str:
 
 def _range(what: str, minimum: float | None, maximum: float | None) -> str:
     if minimum is not None and maximum is not None:
-        return f"{what} from {minimum:g} to {maximum:g}"
+        return f"{what} from {_plain(minimum)} to {_plain(maximum)}"
     if minimum is not None:
-        return f"{what} of at least {minimum:g}"
-    return f"{what} of at most {maximum:g}" if maximum is not None else what
+        return f"{what} of at least {_plain(minimum)}"
+    return f"{what} of at most {_plain(maximum)}" if maximum is not None else what
+
+
+def _plain(bound: float) -> str:
+    return str(bound) if isinstance(bound, int) else f"{bound:g}"

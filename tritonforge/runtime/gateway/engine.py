@@ -1,0 +1,102 @@
+"""The seam between the gateway and whatever runs an engine: a call goes in, events come back through a mailbox."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from ..tensors import Array
+
+
+@dataclass(frozen=True, slots=True)
+class EngineCall:
+    """One request to an engine's Triton model.
+
+    Args:
+        engine_model: Name of the model.
+        engine_version: Its version.
+        request_id: Unique; the engine knows the request by it.
+        inputs: Tensors by name, with the batch dimension.
+        outputs: Names of the wanted tensors.
+    """
+
+    engine_model: str
+    engine_version: int
+    request_id: str
+    inputs: Mapping[str, Array]
+    outputs: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """New tokens of an answer.
+
+    Args:
+        token_ids: In order; only those that earlier events did not have.
+        log_probs: One per token, when they were asked for and the engine has them.
+        cum_log_prob: Their sum since the start of the answer, when the engine gives it.
+    """
+
+    token_ids: tuple[int, ...]
+    log_probs: tuple[float, ...] = ()
+    cum_log_prob: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """The engine, or Triton on its behalf, refused the request or failed. `reason` is in their words."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The engine sends nothing more for this call. Always the last of its events."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClientGone:
+    """The client has cancelled its request or closed its connection."""
+
+
+Event = Tokens | Failure | Ended | ClientGone
+
+
+class Mailbox:
+    """Events of one request, put in from any thread and read by one coroutine.
+
+    Reading takes all there is: a reader that lags gets several events at once, and can answer them with one response.
+    """
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._events: deque[Event] = deque()
+        self._filled = asyncio.Event()
+
+    def put(self, event: Event) -> None:
+        """Add an event; may be called from any thread."""
+        self._events.append(event)
+        self._loop.call_soon_threadsafe(self._filled.set)
+
+    async def read(self) -> list[Event]:
+        """Wait for at least one event; returns all that are there, in order."""
+        while not self._events:
+            await self._filled.wait()
+            self._filled.clear()
+        events = []
+        while self._events:
+            events.append(self._events.popleft())
+        return events
+
+
+class Engine(Protocol):
+    """Runs calls. Both methods are called in the event loop."""
+
+    def start(self, call: EngineCall, mailbox: Mailbox) -> None:
+        """Send the call; its events come to the mailbox until `Ended`."""
+
+    async def send_stop(self, stop: EngineCall) -> None:
+        """Send a call that stops another one; errors are not raised, because the other may just have ended."""

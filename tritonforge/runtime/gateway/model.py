@@ -1,0 +1,109 @@
+"""The gateway as a model of Triton's Python backend. Thin: reads the configuration, adapts requests and responses."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import triton_python_backend_utils as pb_utils
+
+from ..tensors import Array, Inputs, RequestRejected, read_inputs
+from . import dialect
+from .bls import BlsEngine
+from .errors import VersionUnusable
+from .metrics import TritonMeter
+from .routing import Routes, parse_routes
+from .serving import ServedVersion, load_versions
+from .session import Gateway
+
+# Requests at their engines at once. Engines queue by themselves, so it only has to be more than they run in parallel.
+_FEWEST_ACTIVE = 64
+_MOST_ACTIVE = 512
+_log = logging.getLogger(__name__)
+
+
+class TritonPythonModel:
+    """What Triton loads: text in, text out, one coroutine per request."""
+
+    def initialize(self, args: Mapping[str, str]) -> None:
+        """Read the routes and every engine version's files. Raises VersionUnusable, which Triton shows."""
+        config = json.loads(args["model_config"])
+        parameter = config.get("parameters", {}).get("routes", {}).get("string_value", "")
+        routes = parse_routes(parameter)
+        versions = load_versions(Path(args["model_repository"]) / args["model_version"] / "versions")
+        _check(routes, versions)
+        capacity = sum(version.limits.max_batch_size for version in versions.values())
+        most_active = min(max(2 * capacity, _FEWEST_ACTIVE), _MOST_ACTIVE)
+        self._engine = BlsEngine(most_active)
+        self._gateway = Gateway(
+            versions,
+            routes,
+            engine=self._engine,
+            meter=TritonMeter(config["name"]),
+            most_active=most_active,
+        )
+
+    async def execute(self, requests: Sequence[Any]) -> None:
+        """Answer requests; other calls of `execute` run while this one waits."""
+        await asyncio.gather(*(self._serve(request) for request in requests))
+
+    def finalize(self) -> None:
+        """End the threads."""
+        self._engine.close()
+
+    async def _serve(self, request: Any) -> None:
+        sender = _TritonSender(request.get_response_sender())
+        try:
+            await self._gateway.serve(_inputs_of(request), sender)
+        except RequestRejected as error:
+            sender.fail(str(error))
+        except Exception as error:  # noqa: BLE001 (top of a request: a client must never hang)
+            _log.exception("request failed in the gateway")
+            sender.fail(f"the gateway failed: {type(error).__name__}: {error}")
+
+
+class _TritonSender:
+    """A response sender of Triton; after the final response it takes nothing more."""
+
+    def __init__(self, sender: Any) -> None:
+        self._sender = sender
+        self._is_open = True
+
+    def send(self, outputs: Mapping[str, Array], *, final: bool) -> None:
+        tensors = [pb_utils.Tensor(name, array) for name, array in outputs.items()]
+        self._send(pb_utils.InferenceResponse(output_tensors=tensors), final=final)
+
+    def fail(self, message: str) -> None:
+        self._send(pb_utils.InferenceResponse(output_tensors=[], error=pb_utils.TritonError(message)), final=True)
+
+    def is_gone(self) -> bool:
+        return self._is_open and bool(self._sender.is_cancelled())
+
+    def _send(self, response: Any, *, final: bool) -> None:
+        if not self._is_open:
+            return
+        self._is_open = not final
+        self._sender.send(response, flags=pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL if final else 0)
+
+
+def _inputs_of(request: Any) -> Inputs:
+    try:
+        return read_inputs(request)
+    except pb_utils.TritonModelException as error:
+        raise RequestRejected(f"the input tensors cannot be read: {error}") from error
+
+
+def _check(routes: Routes, versions: Mapping[int, ServedVersion]) -> None:
+    known = ", ".join(str(number) for number in versions)
+    for number, weight in routes.weights.items():
+        if weight > 0 and number not in versions:
+            raise VersionUnusable(f"parameter routes gives version {number} a weight; served versions are {known}")
+    for version in versions.values():
+        if version.dialect != dialect.NAME:
+            raise VersionUnusable(
+                f"version {version.number} speaks dialect {version.dialect!r}; this gateway speaks {dialect.NAME!r}"
+            )

@@ -1,0 +1,107 @@
+"""The engine versions that a gateway serves, as its version folder describes them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from .errors import VersionUnusable
+from .tokenization.base import Tokenizer
+from .tokenization.load import load_tokenizer
+
+_SCHEMA_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What an engine takes.
+
+    Args:
+        max_input_len: Tokens of a prompt.
+        max_seq_len: Tokens of a prompt and its answer together.
+        max_batch_size: Requests that run at the same time.
+    """
+
+    max_input_len: int
+    max_seq_len: int
+    max_batch_size: int
+
+
+@dataclass(frozen=True, slots=True)
+class ServedVersion:
+    """One engine version behind the gateway.
+
+    Args:
+        number: Version number, which is also the version of the engine's Triton model.
+        engine_model: Name of the engine's Triton model.
+        dialect: Which tensors it speaks.
+        tokenizer: Of its checkpoint.
+        end_ids: Tokens that end an answer.
+        pad_id: Token for padding.
+        limits: What the engine takes.
+        default_max_tokens: Tokens to generate when a request does not say.
+        vocab_size: Number of token ids that the engine knows.
+    """
+
+    number: int
+    engine_model: str
+    dialect: str
+    tokenizer: Tokenizer
+    end_ids: tuple[int, ...]
+    pad_id: int
+    limits: Limits
+    default_max_tokens: int
+    vocab_size: int
+
+
+def load_versions(folder: Path) -> Mapping[int, ServedVersion]:
+    """Every version in `folder`, one sub-folder each, named by its number.
+
+    Raises:
+        VersionUnusable: There is none, or the files of one cannot be used.
+    """
+    numbered = [path for path in folder.iterdir() if path.name.isdigit()] if folder.is_dir() else []
+    if not numbered:
+        raise VersionUnusable(f"{folder} holds no engine versions; expected a folder per version, named by its number")
+    versions = [_load_version(path) for path in sorted(numbered, key=lambda path: int(path.name))]
+    return {version.number: version for version in versions}
+
+
+def _load_version(folder: Path) -> ServedVersion:
+    path = folder / "serving.json"
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise VersionUnusable(f"{path} cannot be read: {error}") from error
+    try:
+        return _version(folder, value)
+    except (KeyError, TypeError, ValueError) as error:
+        what = f"key {error} is missing" if isinstance(error, KeyError) else str(error)
+        raise VersionUnusable(f"{path}: {what}") from error
+
+
+def _version(folder: Path, value: Mapping[str, Any]) -> ServedVersion:
+    if value["schema_version"] != _SCHEMA_VERSION:
+        raise ValueError(f"schema_version is {value['schema_version']!r}; this gateway reads {_SCHEMA_VERSION}")
+    tokenizer, limits = value["tokenizer"], value["limits"]
+    end_ids = tuple(int(token_id) for token_id in tokenizer["eos_token_ids"])
+    if not end_ids:
+        raise ValueError("tokenizer.eos_token_ids is empty; expected at least one id")
+    return ServedVersion(
+        number=int(value["engine_version"]),
+        engine_model=str(value["engine_model"]),
+        dialect=str(value["dialect"]),
+        tokenizer=load_tokenizer(str(tokenizer["kind"]), folder),
+        end_ids=end_ids,
+        pad_id=int(tokenizer["pad_token_id"]),
+        limits=Limits(
+            max_input_len=int(limits["max_input_len"]),
+            max_seq_len=int(limits["max_seq_len"]),
+            max_batch_size=int(limits["max_batch_size"]),
+        ),
+        default_max_tokens=int(value["default_max_tokens"]),
+        vocab_size=int(value["vocab_size"]),
+    )

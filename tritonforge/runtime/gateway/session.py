@@ -1,0 +1,210 @@
+"""Serves requests: checks, routes and tokenises, follows the engine's events, and sends the answer. No Triton here."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import random
+import time
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from ..tensors import Array, Inputs, RequestRejected
+from . import dialect
+from .answer import Answer
+from .detokenize import Detokenizer
+from .engine import ClientGone, Ended, Engine, EngineCall, Event, Failure, Mailbox, Tokens
+from .errors import EngineFailed
+from .meter import ERROR, REJECTED, Meter
+from .presence import Presence
+from .prompt import Prompt, build_prompt
+from .request import TextRequest, parse_request
+from .routing import Routes, choose_version
+from .serving import ServedVersion
+from .text_stream import CANCELLED, TextStream
+
+_STOP_ATTEMPTS = 5
+_STOP_PATIENCE_S = 1.0
+_log = logging.getLogger(__name__)
+
+
+class Sender(Protocol):
+    """The way back to one client."""
+
+    def send(self, outputs: Mapping[str, Array], *, final: bool) -> None:
+        """Send a response."""
+
+    def fail(self, message: str) -> None:
+        """Send an error; nothing may follow."""
+
+    def is_gone(self) -> bool:
+        """Whether the client has cancelled or disconnected."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    request: TextRequest
+    prompt: Prompt
+    version: ServedVersion
+    call: EngineCall
+    received_s: float
+
+
+class Gateway:
+    """All requests of one gateway model, in one event loop.
+
+    Args:
+        versions: Engine versions by number.
+        routes: How traffic is divided among them.
+        engine: Runs engine calls.
+        meter: Takes the measurements.
+        most_active: Requests that may be at their engines at the same time; more wait here for their turn.
+    """
+
+    def __init__(
+        self,
+        versions: Mapping[int, ServedVersion],
+        routes: Routes,
+        *,
+        engine: Engine,
+        meter: Meter,
+        most_active: int,
+    ) -> None:
+        self._versions = versions
+        self._routes = routes
+        self._engine = engine
+        self._meter = meter
+        self._turns = asyncio.Semaphore(most_active)
+        self._presence = Presence()
+
+    async def serve(self, inputs: Inputs, sender: Sender) -> None:
+        """Answer one request: one error, one response, or a stream of them. Ends when the engine is done with it."""
+        try:
+            plan = self._plan(inputs)
+        except RequestRejected as error:
+            self._meter.finished(None, REJECTED)
+            sender.fail(str(error))
+            return
+        async with self._turns:
+            await self._generate(plan, sender)
+
+    def _plan(self, inputs: Inputs) -> _Plan:
+        received_s = time.monotonic()
+        request = parse_request(inputs)
+        number = choose_version(
+            self._routes,
+            self._versions,
+            pinned=request.version,
+            sticky_key=request.sticky_key,
+            draw=random.random(),  # not a secret: it only divides traffic
+        )
+        version = self._versions[number]
+        prompt = build_prompt(request, version)
+        # Never the client's own id: two clients may choose the same one, and stopping goes by the id.
+        call = dialect.generate_call(request, prompt, version, request_id=uuid.uuid4().hex)
+        return _Plan(request, prompt, version, call, received_s)
+
+    async def _generate(self, plan: _Plan, sender: Sender) -> None:
+        mailbox = Mailbox()
+        number = plan.version.number
+        answer = _new_answer(plan)
+        with self._presence.watch(sender.is_gone, mailbox):
+            self._engine.start(plan.call, mailbox)
+            try:
+                engine_ended = await self._follow(plan, answer, mailbox, sender)
+            except EngineFailed as error:
+                self._meter.finished(number, ERROR)
+                sender.fail(str(error))
+                return
+        sender.send(answer.take_chunk(), final=True)
+        if not engine_ended:
+            await self._release(plan.call, mailbox, tell=answer.was_cut)
+        self._meter.finished(number, str(answer.finish_reason), answer.usage)
+
+    async def _follow(self, plan: _Plan, answer: Answer, mailbox: Mailbox, sender: Sender) -> bool:
+        """Read events until the answer is over; returns whether the engine is done with the call, too."""
+        pace = _Pace(self._meter, plan)
+        while True:
+            events = await mailbox.read()
+            pace.observe(events)
+            for event in events:
+                if isinstance(event, Tokens):
+                    answer.add(event)
+                elif isinstance(event, Failure) and answer.finish_reason is None:
+                    raise EngineFailed(plan.version.engine_model, event.reason)
+            ended, gone = Ended() in events, ClientGone() in events
+            if answer.finish_reason is not None or ended or gone:
+                answer.finish(None if ended else CANCELLED)
+                return ended
+            if plan.request.stream and answer.has_news:
+                sender.send(answer.take_chunk(), final=False)
+
+    async def _release(self, call: EngineCall, mailbox: Mailbox, *, tell: bool) -> None:
+        """Wait until the engine is done with a call whose answer is over.
+
+        Args:
+            call: The call.
+            mailbox: Its events.
+            tell: Send a stop at once. Otherwise only when the engine, which knows the end tokens, does not end by
+                itself.
+        """
+        for attempt in range(_STOP_ATTEMPTS):
+            # Repeated, because a stop that overtakes its own request finds nothing to stop.
+            if tell or attempt > 0:
+                await self._engine.send_stop(dialect.stop_call(call))
+            if await _ended_within(mailbox, _STOP_PATIENCE_S):
+                return
+        _log.warning("engine model %s goes on with request %s after its stop", call.engine_model, call.request_id)
+
+
+class _Pace:
+    """Times between the arrivals of tokens, for calls whose engine streams."""
+
+    def __init__(self, meter: Meter, plan: _Plan) -> None:
+        self._meter = meter
+        self._number = plan.version.number
+        self._streams = bool(plan.call.inputs["streaming"].any())
+        self._received_s = plan.received_s
+        self._last_s: float | None = None
+
+    def observe(self, events: list[Event]) -> None:
+        count = sum(len(event.token_ids) for event in events if isinstance(event, Tokens))
+        if count == 0 or not self._streams:
+            return
+        now_s = time.monotonic()
+        if self._last_s is None:
+            self._meter.first_token(self._number, now_s - self._received_s)
+        else:
+            self._meter.next_tokens(self._number, (now_s - self._last_s) / count)
+        self._last_s = now_s
+
+
+def _new_answer(plan: _Plan) -> Answer:
+    request, version = plan.request, plan.version
+    style = version.tokenizer.reply_style
+    text = TextStream(
+        Detokenizer(version.tokenizer.vocabulary, drops_first_space=plan.prompt.is_chat and style.drops_first_space),
+        end_ids=dialect.end_ids_of(request, version),
+        stop_words=request.stop_words,
+        max_tokens=plan.prompt.max_tokens,
+        trims_edges=plan.prompt.is_chat and style.trims_edges,
+    )
+    return Answer(
+        text,
+        engine_version=version.number,
+        prompt_tokens=len(plan.prompt.token_ids),
+        with_log_probs=request.return_log_probs,
+    )
+
+
+async def _ended_within(mailbox: Mailbox, patience_s: float) -> bool:
+    deadline_s = time.monotonic() + patience_s
+    with contextlib.suppress(asyncio.TimeoutError):
+        while True:
+            events = await asyncio.wait_for(mailbox.read(), max(0.0, deadline_s - time.monotonic()))
+            if Ended() in events:
+                return True
+    return False
