@@ -51,7 +51,7 @@ def _show(result: BuildResult) -> None:
         for v in result.versions
     ]
     print_table(("model", "version", "precision", "state", "weights", "took"), rows, title=str(result.repository))
-    if result.server is None:
+    if result.server is None and any(version.state != "unchanged" for version in result.versions):
         say(f"published on disk; no server is running (start one: tritonforge serve {result.repository})")
 
 

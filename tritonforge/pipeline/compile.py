@@ -15,7 +15,7 @@ from tempfile import mkdtemp
 from tritonforge import __version__
 from tritonforge.artifacts import EngineArtifact, TokenizerArtifact
 from tritonforge.checkpoint.convert import convert
-from tritonforge.checkpoint.source import open_checkpoint
+from tritonforge.checkpoint.source import SourceCheckpoint, open_checkpoint
 from tritonforge.checkpoint.tokenizer import find_tokenizer
 from tritonforge.engine.build import build
 from tritonforge.errors import UsageBug
@@ -25,9 +25,6 @@ from tritonforge.repository.layout import forge_folder
 from tritonforge.repository.manifest import Manifest
 from tritonforge.spec.engine import OpenVinoEngineSpec
 from tritonforge.spec.model import ResolvedVersion
-
-# The dtype of the intermediate checkpoint: integer weights are rounded from float32, so that they are rounded once.
-CHECKPOINT_DTYPE = {"float32": "float32", "float16": "float16", "int8": "float32", "int4": "float32"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,14 +79,28 @@ def compile_version(
     if not isinstance(engine_spec, OpenVinoEngineSpec):
         raise UsageBug(f"{engine_spec.kind} was not refused by the plan")
     name = f"{version.model_name}-v{version.number}"
-    source = checkpoint_folder(plan.source, digest=plan.checkpoint_digest, cache=cache, on_event=on_event)
-    tokenizer = find_tokenizer(open_checkpoint(source))
-    dtype = CHECKPOINT_DTYPE[engine_spec.precision]
-    checkpoint = convert(source, folder / f"{name}-checkpoint", dtype=dtype, for_engine="openvino", on_event=on_event)
+    folder_of_source = checkpoint_folder(plan.source, digest=plan.checkpoint_digest, cache=cache, on_event=on_event)
+    source = open_checkpoint(folder_of_source)
+    tokenizer = find_tokenizer(source)
+    checkpoint = convert(
+        source.folder,
+        folder / f"{name}-checkpoint",
+        dtype=_checkpoint_dtype(engine_spec, source),
+        for_engine="openvino",
+        on_event=on_event,
+    )
     version = replace(version, limits=version.limits.fitted_to(checkpoint.config.max_position_embeddings))
     engine = build(engine_spec, checkpoint, folder / f"{name}-engine", limits=version.limits, on_event=on_event)
     shutil.rmtree(checkpoint.path)  # as large as the model: not kept while the next version is built
     return CompiledVersion(version, engine, tokenizer, _manifest(plan), time.monotonic() - started)
+
+
+def _checkpoint_dtype(engine: OpenVinoEngineSpec, source: SourceCheckpoint) -> str:
+    """Dtype of the checkpoint between source and engine. Integer weights are rounded once, from the source's own."""
+    if engine.precision in ("float32", "float16"):
+        return engine.precision
+    stored = {source.weights.info(name).dtype for name in source.weights.names()}
+    return "float32" if "F32" in stored else source.config.dtype
 
 
 def _manifest(plan: VersionPlan) -> Manifest:
