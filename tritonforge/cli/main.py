@@ -69,7 +69,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 def run(argv: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code. Every error goes to standard error, in one place."""
     try:
-        group.main(args=None if argv is None else list(argv), prog_name="tritonforge", standalone_mode=False)
+        code = group.main(args=None if argv is None else list(argv), prog_name="tritonforge", standalone_mode=False)
     except click.ClickException as error:
         error.show()
         return error.exit_code
@@ -88,7 +88,7 @@ def run(argv: Sequence[str] | None = None) -> int:
         traceback.print_exc()
         click.echo("this is a bug in tritonforge", err=True)
         return EXIT_BUG
-    return 0
+    return code if isinstance(code, int) else 0  # what a command gave to ctx.exit comes back as the result
 
 
 def show_error(error: TritonforgeError) -> None:
