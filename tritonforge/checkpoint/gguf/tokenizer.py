@@ -28,13 +28,10 @@ def build_tokenizer(vocabulary: Vocabulary) -> Tokenizer:
         tokenizer, add_bos = _sentencepiece(vocabulary), True
     else:
         raise UnsupportedModel(
-            "the tokenizer of the GGUF file", [f"its model is {vocabulary.model!r}, not 'gpt2' or 'llama'"]
+            f"{vocabulary.path}: its tokenizer", [f"model {vocabulary.model!r} is not 'gpt2' or 'llama'"]
         )
-    for token, kind in zip(vocabulary.tokens, vocabulary.kinds, strict=True):
-        if kind in (TokenKind.CONTROL, TokenKind.UNKNOWN):
-            tokenizer.add_special_tokens([AddedToken(token, normalized=False, special=True)])
-        elif kind is TokenKind.USER_DEFINED:
-            tokenizer.add_tokens([AddedToken(token, normalized=False, special=False)])
+    tokenizer.add_special_tokens(_added(vocabulary, TokenKind.CONTROL, TokenKind.UNKNOWN))
+    tokenizer.add_tokens(_added(vocabulary, TokenKind.USER_DEFINED))
     _frame(tokenizer, vocabulary, add_bos=add_bos if vocabulary.add_bos is None else vocabulary.add_bos)
     return tokenizer
 
@@ -72,10 +69,10 @@ def _splitting(vocabulary: Vocabulary) -> Splitting:
     name = vocabulary.splitting
     if name in SPLITTINGS:
         return SPLITTINGS[name]
-    reason = f"its pre-tokenizer {name!r} is not known" if name else "it does not name its pre-tokenizer"
+    reason = f"pre-tokenizer {name!r} is not known" if name else "it does not name its pre-tokenizer"
     near = did_you_mean(name, list(SPLITTINGS))
     raise UnsupportedModel(
-        "the tokenizer of the GGUF file",
+        f"{vocabulary.path}: its tokenizer",
         [f"{reason} (tokenizer.ggml.pre)"],
         hint=near or f"known are {', '.join(SPLITTINGS)}; a file that names none has to be converted again",
     )
@@ -163,6 +160,16 @@ def _bpe(
             f"the tokenizer of the GGUF file contradicts itself: {exc}",
             hint="its merges and tokens do not fit together",
         ) from exc
+
+
+def _added(vocabulary: Vocabulary, *kinds: TokenKind) -> list[AddedToken]:
+    """The tokens of these kinds, which are matched whole before text is cut."""
+    is_special = TokenKind.USER_DEFINED not in kinds
+    return [
+        AddedToken(token, normalized=False, special=is_special)
+        for token, kind in zip(vocabulary.tokens, vocabulary.kinds, strict=True)
+        if kind in kinds
+    ]
 
 
 def _frame(tokenizer: Tokenizer, vocabulary: Vocabulary, *, add_bos: bool) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from pathlib import Path
 
 from tritonforge.checkpoint.gguf.reader import GgufFile
 from tritonforge.errors import CorruptFile
@@ -44,6 +45,7 @@ class Vocabulary:
     """The vocabulary of a GGUF file.
 
     Args:
+        path: The file, for errors.
         model: How text becomes tokens: ``gpt2`` (byte-level BPE) or ``llama`` (sentencepiece's BPE).
         splitting: The file's name for how text is cut before merging; empty when it gives none.
         tokens: Text of each token, by id.
@@ -58,6 +60,7 @@ class Vocabulary:
         chat_templates: Jinja templates by name; ``default`` is the one to use unasked.
     """
 
+    path: Path
     model: str
     splitting: str
     tokens: tuple[str, ...]
@@ -88,6 +91,7 @@ def read_vocabulary(file: GgufFile) -> Vocabulary:
     kinds = _kinds(file, len(tokens), special_ids)
     add_bos = "tokenizer.ggml.add_bos_token"
     return Vocabulary(
+        path=file.path,
         model=model,
         splitting=fields.text("tokenizer.ggml.pre", ""),
         tokens=tokens,

@@ -40,7 +40,7 @@ class Weight:
 
 
 def plan_weights(file: GgufFile, form: LlamaForm, *, dtype: str) -> list[PlannedTensor]:
-    """Every tensor of the checkpoint, ready to be written; all that can be wrong is found here, before any is made.
+    """Every tensor of the checkpoint, ready to be written; all but bad values is found here, before any is made.
 
     Args:
         file: The file.
@@ -53,9 +53,8 @@ def plan_weights(file: GgufFile, form: LlamaForm, *, dtype: str) -> list[Planned
         UnsupportedModel: A tensor has a storage type that cannot be read, or no place in a Llama model.
     """
     weights, planned = [], []
-    for weight in llama_weights(
-        form
-    ):  # not a list: a damaged number of layers ends at the first tensor that is missing
+    # Not a list first: a damaged number of layers has to end at the first tensor that is missing.
+    for weight in llama_weights(form):
         planned.append(_planned(file, weight, dtype))
         weights.append(weight)
     _refuse_strangers(file, {weight.source for weight in weights})
