@@ -1,0 +1,192 @@
+"""Damaged or inconsistent checkpoints: a clear error that names file and tensor, before anything is written."""
+
+import json
+import shutil
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save_file
+
+from tests.support.checkpoints import write_chatglm, write_llama
+from tritonforge.checkpoint.convert import convert
+from tritonforge.checkpoint.source import open_checkpoint
+from tritonforge.errors import (
+    CheckpointError,
+    CheckpointNotFound,
+    CorruptFile,
+    MissingWeight,
+    ShapeMismatch,
+    UnsupportedModel,
+)
+
+K_PROJ = "model.layers.1.self_attn.k_proj.weight"
+
+
+@pytest.fixture
+def llama(tmp_path: Path) -> Path:
+    return write_llama(tmp_path / "hf", tokenizer=None)
+
+
+def change_config(folder: Path, **config: object) -> None:
+    path = folder / "config.json"
+    values = {**json.loads(path.read_text()), **config}
+    path.write_text(json.dumps({key: value for key, value in values.items() if value is not ...}))
+
+
+def change_weights(folder: Path, **values: np.ndarray | None) -> None:
+    weights = load_file(folder / "model.safetensors") | values
+    save_file({name: value for name, value in weights.items() if value is not None}, folder / "model.safetensors")
+
+
+def test_a_missing_tensor_is_named(llama: Path, tmp_path: Path) -> None:
+    change_weights(llama, **{K_PROJ: None})
+    with pytest.raises(MissingWeight, match=K_PROJ):
+        convert(llama, tmp_path / "out")
+    assert [path.name for path in tmp_path.iterdir()] == ["hf"]
+
+
+def test_a_missing_head_without_tied_embeddings_says_which_key_would_explain_it(llama: Path) -> None:
+    change_weights(llama, **{"lm_head.weight": None})
+    with pytest.raises(MissingWeight, match=r"lm_head\.weight") as caught:
+        open_checkpoint(llama)
+    assert "tie_word_embeddings" in str(caught.value.hint)
+
+
+def test_a_wrong_shape_names_tensor_expectation_and_reason(llama: Path) -> None:
+    change_weights(llama, **{K_PROJ: np.zeros((64, 64), np.float32)})
+    with pytest.raises(ShapeMismatch) as caught:
+        open_checkpoint(llama)
+    expected = f"{K_PROJ} has shape [64, 64], expected [32, 64] (4 query heads × 16, 2 KV heads × 16)"
+    assert expected in str(caught.value)
+
+
+def test_a_vocabulary_that_differs_from_the_embedding_is_a_shape_mismatch(llama: Path) -> None:
+    change_config(llama, vocab_size=130)
+    with pytest.raises(ShapeMismatch, match=r"embed_tokens.*expected \[130, 64\] \(vocab_size 130\)"):
+        open_checkpoint(llama)
+
+
+def test_weights_that_are_integers_are_unsupported(llama: Path) -> None:
+    change_weights(llama, **{K_PROJ: np.zeros((32, 64), np.int8)})
+    with pytest.raises(UnsupportedModel, match="has dtype I8; expected F32, F16, BF16"):
+        open_checkpoint(llama)
+
+
+def test_a_truncated_file_is_named_before_anything_is_written(llama: Path, tmp_path: Path) -> None:
+    file = llama / "model.safetensors"
+    file.write_bytes(file.read_bytes()[:-100])
+    with pytest.raises(CorruptFile, match=r"model\.safetensors: is truncated"):
+        convert(llama, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("config", "expected"),
+    [
+        ({"hidden_size": ...}, "hidden_size is missing"),
+        ({"hidden_size": "64"}, 'hidden_size is "64"; expected a whole number of at least 1'),
+        ({"num_hidden_layers": -2}, "num_hidden_layers is -2"),
+        ({"num_attention_heads": True}, "num_attention_heads is true"),
+        ({"num_attention_heads": 0}, "num_attention_heads is 0"),
+        ({"num_key_value_heads": 3}, "num_key_value_heads is 3; expected a divisor of num_attention_heads (4)"),
+        ({"num_attention_heads": 5, "num_key_value_heads": 5}, "hidden_size is 64; expected a multiple of"),
+        ({"head_dim": 15}, "head_dim is 15; expected an even number"),
+        ({"rms_norm_eps": "tiny"}, 'rms_norm_eps is "tiny"; expected a number above 0'),
+        ({"attention_bias": "yes"}, 'attention_bias is "yes"; expected true or false'),
+        ({"rope_scaling": "linear"}, 'rope_scaling is "linear"; expected an object'),
+        ({"rope_scaling": {"type": "linear"}}, "rope_scaling.factor is missing"),
+        ({"rope_scaling": {"rope_type": "llama3", "factor": 8.0}}, "rope_scaling.low_freq_factor is missing"),
+        ({"architectures": "LlamaForCausalLM"}, "expected a list of strings"),
+        ({"torch_dtype": 16}, "torch_dtype is 16; expected a string"),
+    ],
+)
+def test_a_wrong_value_in_the_configuration_names_file_and_key(
+    llama: Path, config: dict[str, object], expected: str
+) -> None:
+    change_config(llama, **config)
+    with pytest.raises(CorruptFile) as caught:
+        open_checkpoint(llama)
+    assert str(llama / "config.json") in str(caught.value)
+    assert expected in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (b"", "not JSON"),
+        (b"{", "not JSON"),
+        (b"[]", "expected an object"),
+        (b"\xff\xff", "not UTF-8"),
+        (b'{"a": 1, "a": 2}', "names 'a' twice"),
+    ],
+)
+def test_a_corrupt_configuration_is_named(llama: Path, text: bytes, expected: str) -> None:
+    (llama / "config.json").write_bytes(text)
+    with pytest.raises(CorruptFile, match=expected):
+        open_checkpoint(llama)
+
+
+def test_a_configuration_that_names_no_architecture_goes_by_its_model_type(llama: Path) -> None:
+    change_config(llama, architectures=...)
+    assert open_checkpoint(llama).family == "llama"
+    change_config(llama, model_type=...)
+    with pytest.raises(UnsupportedModel, match="unnamed architecture"):
+        open_checkpoint(llama)
+
+
+def test_what_is_no_checkpoint_at_all_says_what_is_missing(tmp_path: Path, llama: Path) -> None:
+    with pytest.raises(CheckpointNotFound, match="no such folder"):
+        open_checkpoint(tmp_path / "missing")
+    (llama / "config.json").unlink()
+    with pytest.raises(CheckpointNotFound, match=r"config\.json: no such file"):
+        open_checkpoint(llama)
+    (llama / "adapter_config.json").write_text("{}")
+    with pytest.raises(CheckpointNotFound) as caught:
+        open_checkpoint(llama)
+    assert "merge it" in str(caught.value.hint)
+    (tmp_path / "model.gguf").write_bytes(b"GGUF")
+    with pytest.raises(CheckpointNotFound) as caught:
+        open_checkpoint(tmp_path / "model.gguf")
+    assert "import-gguf" in str(caught.value.hint)
+
+
+def test_a_folder_that_lost_a_shard_names_it(tmp_path: Path) -> None:
+    source = write_llama(tmp_path / "hf", tokenizer=None, shards=3)
+    (source / "model-00002-of-00003.safetensors").unlink()
+    with pytest.raises(CheckpointNotFound, match=r"model-00002-of-00003\.safetensors"):
+        open_checkpoint(source)
+
+
+def test_a_value_that_float16_cannot_hold_is_an_error_and_leaves_nothing(tmp_path: Path) -> None:
+    source = write_llama(tmp_path / "hf", tokenizer=None, dtype="BF16")
+    large = np.full((64,), 1.0, ml_dtypes.bfloat16)
+    large[3] = 1e6
+    change_weights(source, **{"model.norm.weight": large})
+    with pytest.raises(CheckpointError, match=r"transformer\.ln_f\.weight: the value 999424 does not fit") as caught:
+        convert(source, tmp_path / "out", dtype="float16")
+    assert caught.value.hint == "convert to bfloat16 instead"
+    assert [path.name for path in tmp_path.iterdir()] == ["hf"]
+    assert convert(source, tmp_path / "out").config.dtype == "bfloat16"
+
+
+def test_an_infinite_value_in_the_source_stays_what_it_is(tmp_path: Path, llama: Path) -> None:
+    change_weights(llama, **{"model.norm.weight": np.full((64,), np.inf, np.float32)})
+    assert convert(llama, tmp_path / "out", dtype="float16").path.is_dir()
+
+
+def test_a_chatglm_whose_projection_has_other_heads_is_a_shape_mismatch(tmp_path: Path) -> None:
+    source = write_chatglm(tmp_path, tokenizer=False)
+    change_config(source, multi_query_group_num=1)
+    with pytest.raises(ShapeMismatch, match=r"query_key_value\.weight .* 1 KV heads × 16"):
+        open_checkpoint(source)
+
+
+def test_a_folder_without_any_weight_is_told_from_a_missing_folder(llama: Path) -> None:
+    (llama / "model.safetensors").unlink()
+    with pytest.raises(CheckpointNotFound, match="holds no"):
+        open_checkpoint(llama)
+    shutil.rmtree(llama)
+    with pytest.raises(CheckpointNotFound, match="no such folder"):
+        open_checkpoint(llama)
