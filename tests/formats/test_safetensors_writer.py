@@ -1,9 +1,6 @@
 """The writer: read back by the reference library, refused when planned wrongly, and nothing left when it fails."""
 
-import contextlib
 import math
-import resource
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from safetensors.numpy import load_file
 
+from tests.support.full_disk import file_size_limit
 from tritonforge.errors import CheckpointError, UsageBug
 from tritonforge.formats.safetensors import DTYPES, PlannedTensor, TensorFolder, write_tensors
 
@@ -114,14 +112,3 @@ def test_an_existing_file_is_not_overwritten(tmp_path: Path) -> None:
 def test_sizes_follow_from_dtype_and_shape() -> None:
     tensor = PlannedTensor("a", "BF16", (3, 5), lambda: np.zeros(0))
     assert tensor.size_bytes == math.prod((3, 5)) * 2
-
-
-@contextlib.contextmanager
-def file_size_limit(size_bytes: int) -> Iterator[None]:
-    """A disk that is full, as far as this process can tell."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size_bytes, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
