@@ -79,12 +79,16 @@ def _from_tokenizer_json(file: Path) -> Vocabulary:
     if not isinstance(vocabulary, (dict, list)):
         raise CorruptFile(file, "has no model.vocab: not a tokenizer.json of the tokenizers library")
     listed = fields.values.get("added_tokens") or []
-    if not isinstance(listed, list) or not all(isinstance(token, dict) for token in listed):
-        raise fields.wrong("added_tokens", listed, "a list of objects")
-    added = {str(token.get("content")): int(token.get("id", -1)) for token in listed}
+    if not isinstance(listed, list) or not all(_is_added_token(token) for token in listed):
+        raise fields.wrong("added_tokens", listed, "a list of objects with id and content")
+    added: dict[str, int] = {token["content"]: token["id"] for token in listed}
     # BPE and WordPiece map tokens to ids; Unigram lists [token, score] in the order of ids.
     trained = vocabulary if isinstance(vocabulary, dict) else {str(pair[0]): i for i, pair in enumerate(vocabulary)}
     return Vocabulary(file, len(trained), {**trained, **added})
+
+
+def _is_added_token(token: object) -> bool:
+    return isinstance(token, dict) and type(token.get("id")) is int and isinstance(token.get("content"), str)
 
 
 def _added_tokens(file: Path) -> dict[str, int]:
@@ -103,10 +107,14 @@ def _added_tokens(file: Path) -> dict[str, int]:
 
 
 def _load_pieces(file: Path) -> sentencepiece.SentencePieceProcessor:
+    model = file.read_bytes()
     try:
-        return sentencepiece.SentencePieceProcessor(model_proto=file.read_bytes())
-    except (RuntimeError, OSError) as exc:
+        pieces = sentencepiece.SentencePieceProcessor(model_proto=model)
+    except RuntimeError as exc:
         raise CorruptFile(file, "is not a sentencepiece model") from exc
+    if not model:  # the library takes an empty model for one that is yet to be loaded
+        raise CorruptFile(file, "is not a sentencepiece model: it is empty")
+    return pieces
 
 
 def _count_ranks(file: Path) -> int:
