@@ -40,6 +40,8 @@ def parse_config(text: str, *, file: Path | str) -> ModelConfig:
     except text_format.ParseError as error:
         line = error.GetLine()
         raise ConfigInvalid(file, _problem(error), line=line) from error
+    except RecursionError as error:
+        raise ConfigInvalid(file, "messages are nested too deeply") from error
     return config
 
 

@@ -14,6 +14,7 @@ TOKEN = re.compile(
     r"""
     (?P<space>\s+|\#[^\n]*)
   | (?P<string>"(?:[^"\\\n]|\\.)*"?|'(?:[^'\\\n]|\\.)*'?)
+  | (?P<placeholder>\$\{[^}\n]*\}|\{\{[^}\n]*\}\}|%\([\w\ ]+\)s|@\w+@|<[A-Za-z][^<>\n:{}"']*>)
   | (?P<word>[A-Za-z0-9_.+\-]+)
   | (?P<other>.)
     """,
@@ -29,7 +30,7 @@ class Token:
     """One token.
 
     Args:
-        kind: ``string``, ``word`` or ``other`` (a single character).
+        kind: ``string``, ``word``, ``placeholder`` (of a template that was not filled) or ``other`` (a character).
         text: As written, with quotes.
         line: Counted from 1.
         column: Counted from 1.
@@ -128,7 +129,7 @@ class _Reader:
     def fields(self, *, depth: int) -> tuple[Field, ...]:
         found = []
         while (token := self._peek()) is not None:
-            if token.text in CLOSING:
+            if token.text in CLOSING and depth > 0:
                 break
             self._next += 1
             if token.kind == "word":
@@ -167,7 +168,7 @@ class _Reader:
             if self._is_next(OPENING[token.text]):
                 self._next += 1
             return Entry(line, None, inner)
-        if token.kind in {"word", "string"}:
+        if token.kind in {"word", "string", "placeholder"}:
             self._next += 1
             while token.kind == "string" and (more := self._peek()) is not None and more.kind == "string":
                 self._next += 1  # adjacent strings are one value

@@ -226,6 +226,8 @@ def _parse(text: str, *, allow_unknown: bool) -> tuple[ModelConfig | None, tuple
         line, column = error.GetLine() or 1, error.GetColumn() or 1
         words = str(error).removeprefix(f"{line}:{column} : ")
         return None, (line, column, words.rsplit("': ", 1)[-1])
+    except RecursionError:
+        return None, (1, 1, "messages are nested too deeply")
     return config, None
 
 

@@ -16,7 +16,6 @@ from tritonforge.repository.lint.view import ModelView, RepositoryView
 
 # ${x}  {{ x }}  %(x)s  @x@ : the styles of shell, Jinja, Python and CMake templates.
 PLACEHOLDER = re.compile(r"\$\{[^}\n]*\}|\{\{[^}\n]*\}\}|%\([\w ]+\)s|@\w+@")
-ANGLE_PLACEHOLDER = re.compile(r"<[A-Za-z][^<>\n:{}]*>")
 # Inside a string, <…> is a placeholder only when it reads as a description: "<s>" and "<|end|>" are special tokens.
 DESCRIBING_ANGLES = re.compile(r"<[A-Za-z][\w./-]*[ _-][\w ./-]*>|<(path|dir|name|model|engine|tokenizer)\w*>", re.I)
 # Parameters without which a model cannot load; others fall back to a default with a warning in the log.
@@ -48,7 +47,7 @@ def _nothing_is_left_unfilled(model: ModelView, _: RepositoryView) -> Iterator[P
     for token in _placeholders(model):
         key = _parameter_of(model, token)
         is_vital = key is None or key in VITAL_PARAMETERS
-        effect = "Triton refuses the config" if token.kind == "other" else "it is taken literally"
+        effect = "Triton refuses the config" if token.kind == "placeholder" else "it is taken literally"
         where = f" of parameter {key!r}" if key else ""
         yield Problem(
             f"column {token.column}: placeholder {token.text}{where} was left unfilled; {effect}",
@@ -70,33 +69,26 @@ def _parameters_are_given_once(model: ModelView, _: RepositoryView) -> Iterator[
 
 
 def _placeholders(model: ModelView) -> list[Token]:
-    """Placeholders with their places: tokens of kind ``string`` inside a string, ``other`` outside."""
+    """Placeholders with their places: tokens of kind ``string`` inside a string, ``placeholder`` outside."""
     text = model.text or ""
     if not any(mark in text for mark in ("${", "{{", "%(", "@", "<")):
         return []
-    found, masked = [], _Mask(text)
-    for token in tokenize(text):
-        if token.kind == "string":
-            masked.cover(token)
-            inner = token.text.strip("\"'")
-            match = PLACEHOLDER.search(inner) or DESCRIBING_ANGLES.fullmatch(inner)
-            if match and not ("{{" in inner and match.group() != inner.strip()):  # a chat template is no placeholder
-                found.append(Token("string", match.group(), token.line, token.column + token.text.index(match.group())))
-    for number, line in enumerate(masked.lines, start=1):
-        for pattern in (PLACEHOLDER, ANGLE_PLACEHOLDER):
-            found += [Token("other", m.group(), number, m.start() + 1) for m in pattern.finditer(line.split("#")[0])]
-    return sorted(found, key=lambda token: (token.line, token.column))
+    tokens = ((token, _placeholder_in(token)) for token in tokenize(text))
+    return [
+        Token(token.kind, found, token.line, token.column + token.text.index(found)) for token, found in tokens if found
+    ]
 
 
-class _Mask:
-    """The lines of a text with some tokens blanked out."""
-
-    def __init__(self, text: str) -> None:
-        self.lines = text.split("\n")
-
-    def cover(self, token: Token) -> None:
-        line, start = self.lines[token.line - 1], token.column - 1
-        self.lines[token.line - 1] = line[:start] + " " * len(token.text) + line[start + len(token.text) :]
+def _placeholder_in(token: Token) -> str | None:
+    if token.kind == "placeholder":
+        return token.text
+    if token.kind != "string":
+        return None
+    inner = token.text.strip("\"'")
+    match = PLACEHOLDER.search(inner) or DESCRIBING_ANGLES.fullmatch(inner)
+    if match is None or (match.group().startswith("{{") and match.group() != inner):
+        return None  # braces inside longer text are a chat template
+    return match.group()
 
 
 def _parameter_of(model: ModelView, token: Token) -> str | None:

@@ -1,0 +1,181 @@
+"""Each rule: a repository that breaks it, with the line, and what it says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.repository.trees import PYTHON, TENSORS, build_tree, findings_of, python_model
+from tritonforge.repository.lint import lint
+from tritonforge.repository.lint.rules import MODEL_RULES, REPOSITORY_RULES
+
+ONNX = 'backend: "onnxruntime"\n'
+LLM = 'backend: "tensorrtllm"\n' + TENSORS
+LLM_PATH = 'parameters { key: "gpt_model_path" value { string_value: "/engines/1" } }\n'
+LLM_TYPE = 'parameters { key: "gpt_model_type" value { string_value: "inflight_fused_batching" } }\n'
+LLM_MEMORY = 'parameters { key: "kv_cache_free_gpu_mem_fraction" value { string_value: "0.5" } }\n'
+ENSEMBLE = """platform: "ensemble"
+input [ { name: "A" data_type: TYPE_FP32 dims: [ 4 ] } ]
+output [ { name: "B" data_type: TYPE_FP32 dims: [ 4 ] } ]
+ensemble_scheduling {
+  step [ {
+    model_name: "m"
+    model_version: -1
+    input_map { key: "IN" value: "A" }
+    output_map { key: "OUT" value: "B" }
+  } ]
+}
+"""
+
+
+def ensemble(config: str = ENSEMBLE) -> dict[str, str]:
+    return python_model() | {"e/config.pbtxt": config, "e/1/": ""}
+
+
+def gateway(config: str, *, engine: str = "model_transaction_policy { decoupled: true }\n") -> dict[str, str]:
+    return (
+        python_model(config + PYTHON, name="g")
+        | python_model(engine + PYTHON, name="g_engine_v1")
+        | {"g/1/versions/1/serving.json": "{}"}
+    )
+
+
+def routes(value: str, *, decoupled: str = "model_transaction_policy { decoupled: true }\n") -> str:
+    return f"{decoupled}parameters {{ key: \"routes\" value {{ string_value: '{value}' }} }}\n"
+
+
+GOOD_ROUTES = '{"weights": {"1": 100}, "salt": "g"}'
+CLEAN = [
+    python_model(),
+    python_model('name: "m"\nversion_policy { all {} }\n' + PYTHON) | python_model(version="2"),
+    python_model(name="with space"),
+    python_model("max_batch_size: 8\ndynamic_batching { preferred_batch_size: [ 4, 8 ] }\n" + PYTHON),
+    {"m/config.pbtxt": ONNX, "m/1/model.onnx": ""},
+    {"m/config.pbtxt": 'platform: "onnxruntime_onnx"\n', "m/1/model.onnx": ""},
+    {"m/config.pbtxt": LLM + LLM_PATH + LLM_TYPE + LLM_MEMORY, "m/1/": ""},
+    ensemble(),
+    gateway(routes(GOOD_ROUTES)),
+    python_model(
+        'parameters { key: "chat" value { string_value: "{% for m in ms %}{{ m }}{% endfor %}<s>" } }\n' + PYTHON
+    ),
+    {"README.md": "plain files at the root are ignored"} | python_model(),
+]
+
+# One case a line, as in a table.
+# fmt: off
+# ruff: noqa: E501
+BROKEN = [
+    ("stray-directory", {".git/HEAD": ""}, None, "hidden folder .git"),
+    ("stray-directory", {"notes/todo.txt": ""}, None, "folder notes has no config.pbtxt"),
+    ("stray-directory", {"m/config.prototxt": "", "m/1/": ""}, None, "it holds config.prototxt"),
+    ("config-missing", {"m/1/model.onnx": ""}, None, "guesses backend 'onnxruntime'"),
+    ("change-detection", python_model() | {"m/config/": ""}, None, "config beside config.pbtxt"),
+    ("config-parse", {"m/config.pbtxt": 'backend: "python"\ninput [ { dims: [ 1, ] } ]'}, 2, "column 22"),
+    ("config-parse", {"m/config.pbtxt": "// a model\n"}, 1, "column 1"),
+    ("config-parse", {"m/config.pbtxt": "dynamic_batching {}\nsequence_batching {}"}, 2, "oneof"),
+    ("unknown-field", {"m/config.pbtxt": 'backend: "python"\nmax_batchsize: 4'}, 2, "no field 'max_batchsize'"),
+    ("unknown-field", {"m/config.pbtxt": "input [ {\n  nam: 'x'\n} ]"}, 2, "no field 'nam'"),
+    ("placeholder", {"m/config.pbtxt": "max_batch_size: ${triton_max_batch_size}"}, 1, "${triton_max_batch_size}"),
+    ("placeholder", {"m/config.pbtxt": 'backend: "python"\nmax_batch_size: {{ size }}'}, 2, "{{ size }}"),
+    ("placeholder", {"m/config.pbtxt": "max_batch_size: <batch size>"}, 1, "<batch size>"),
+    ("placeholder", {"m/config.pbtxt": 'backend: "${triton_backend}"'}, 1, "${triton_backend}"),
+    ("placeholder", {"m/config.pbtxt": LLM + LLM_PATH.replace("/engines/1", "${engine_dir}")}, 5, "'gpt_model_path'"),
+    ("placeholder", {"m/config.pbtxt": LLM + LLM_PATH.replace("/engines/1", "<path to engine>")}, 5, "<path to engine>"),
+    ("parameter-duplicate", {"m/config.pbtxt": LLM_PATH + LLM_PATH}, 2, "'gpt_model_path' is given again"),
+    ("version-none", {"m/config.pbtxt": PYTHON}, None, "no version folder"),
+    ("version-none", {"m/config.pbtxt": PYTHON, "m/1": "a file"}, None, "1 is a file"),
+    ("version-name", python_model() | {"m/02/": ""}, None, "folder 02 has a leading zero"),
+    ("version-name", python_model() | {"m/v2/": ""}, None, "v2 has a name that is not a number"),
+    ("version-name", python_model() | {"m/2_old/": ""}, None, "2_old counts as version 2"),
+    ("version-name", python_model() | {"m/20240101000000000000/": ""}, None, "beyond 64 bits"),
+    ("version-policy-empty", python_model("version_policy { latest {} }\n" + PYTHON), 1, "selects none"),
+    ("version-policy-empty", python_model("version_policy { specific { versions: 3 } }\n" + PYTHON), 1, "(1)"),
+    ("version-missing", python_model("version_policy { specific { versions: [\n1,\n9 ] } }\n" + PYTHON), 3, "version 9"),
+    ("version-idle", python_model() | python_model(version="2"), None, "does not load version 1"),
+    ("name-mismatch", python_model('name: "M"\n' + PYTHON), 1, "name is 'M', but the folder is 'm'"),
+    ("backend-missing", {"m/config.pbtxt": TENSORS, "m/1/weights.bin": ""}, None, "backend is not given"),
+    ("backend-missing", {"m/config.pbtxt": 'platform: "onnx"', "m/1/x": ""}, 1, "platform is 'onnx'"),
+    ("backend-unknown", {"m/config.pbtxt": 'backend: "onnxruntim"', "m/1/": ""}, 1, "'onnxruntim'"),
+    ("platform-mismatch", {"m/config.pbtxt": ONNX + 'platform: "onnx"', "m/1/model.onnx": ""}, 2, "'onnx'"),
+    ("platform-mismatch", ensemble('backend: "python"\n' + ENSEMBLE), 1, "an ensemble with a backend"),
+    ("model-file-missing", {"m/config.pbtxt": ONNX, "m/1/": ""}, None, "has no model.onnx"),
+    ("model-file-missing", {"m/config.pbtxt": ONNX + 'default_model_filename: "a.onnx"', "m/1/model.onnx": ""}, None, "a.onnx"),
+    ("tensor-incomplete", python_model('backend: "python"\ninput { name: "x" dims: 1 }'), 2, "no data_type"),
+    ("tensor-incomplete", python_model('backend: "python"\noutput { data_type: TYPE_FP32 }'), 2, "no name and no dims"),
+    ("tensor-dims", python_model("input [\n{ name: 'x' data_type: TYPE_FP32\ndims: [ 1, 0 ] } ]\n" + 'backend: "python"'), 3, "dimension of 0"),
+    ("tensor-duplicate", python_model(PYTHON + TENSORS), 7, "input 'IN' is given twice"),
+    ("tensor-reshape", python_model("input { name: 'x' data_type: TYPE_FP32 dims: [2, 3]\nreshape { shape: 5 } }"), 2, "[2, 3] and reshape [5]"),
+    ("batch-size", python_model("max_batch_size: -1\n" + PYTHON), 1, "max_batch_size is -1"),
+    ("preferred-batch-size", python_model("max_batch_size: 4\ndynamic_batching {\npreferred_batch_size: 8 }\n" + PYTHON), 3, "max_batch_size (4)"),
+    ("batching-idle", python_model("dynamic_batching {}\n" + PYTHON), 1, "nothing is ever batched"),
+    ("queue-policy", python_model("max_batch_size: 4 dynamic_batching {\npriority_levels: 2 }\n" + PYTHON), 2, "default_priority_level is 0"),
+    ("queue-policy", python_model("max_batch_size: 4 dynamic_batching {\npreserve_ordering: true default_queue_policy { timeout_action: DELAY default_timeout_microseconds: 1 } }\n" + PYTHON), 2, "preserve_ordering"),
+    ("cache-conflict", python_model("response_cache { enable: true }\nmodel_transaction_policy { decoupled: true }\n" + PYTHON), 1, "decoupled"),
+    ("metrics-old-server", python_model("model_metrics {}\n" + PYTHON), 1, "2.52"),
+    ("instance-gpus", python_model('backend: "python"\ninstance_group [ { kind: KIND_CPU gpus: 0 } ]'), 2, "KIND_CPU and lists gpus [0]"),
+    ("instance-count", python_model('backend: "python"\ninstance_group [ { count: -1 } ]'), 2, "count is -1"),
+    ("instance-count", python_model('backend: "python"\ninstance_group [ { kind: KIND_GPU count: 2 } ]'), 2, "2 per GPU"),
+    ("instance-kind", python_model('backend: "python"'), None, "one process of this model per GPU"),
+    ("ensemble-block", ensemble("instance_group { count: 1 }\n" + ENSEMBLE), 1, "instance_group"),
+    ("ensemble-block", ensemble('platform: "ensemble"'), None, "no steps"),
+    ("ensemble-model-missing", ensemble(ENSEMBLE.replace('"m"', '"mm"')), 6, "'mm', which is not in the repository"),
+    ("ensemble-version", ensemble(ENSEMBLE.replace("model_version: -1", "")), 5, "which means version 0"),
+    ("ensemble-version", ensemble(ENSEMBLE.replace("version: -1", "version: 7")), 7, "model_version 7"),
+    ("ensemble-map", ensemble(ENSEMBLE.replace('"IN"', '"INN"')), 8, "'INN'"),
+    ("ensemble-map", ensemble(ENSEMBLE.replace('"OUT"', '"OUTT"')), 9, "'OUTT'"),
+    ("ensemble-tensor", ensemble(ENSEMBLE.replace('name: "A"', 'name: "Z"')), 2, "'Z' is read by no step"),
+    ("ensemble-tensor", ensemble(ENSEMBLE.replace('name: "B"', 'name: "Z"')), 3, "'Z' is written by no step"),
+    ("routes-broken", gateway(routes("{")), 2, "expected JSON"),
+    ("routes-broken", gateway(routes('{"weights": {"1": -5}, "salt": ""}')), 2, "weight of version 1 is -5"),
+    ("routes-broken", gateway(routes('{"weights": {"1": 0}, "salt": ""}')), 2, "all weights are 0"),
+    ("routes-broken", gateway(""), None, "no parameter 'routes'"),
+    ("route-target", gateway(routes('{"weights": {"1": 1, "2": 1}, "salt": ""}')), 2, "'g_engine_v2' is not in the repository"),
+    ("decoupled-mismatch", gateway(routes(GOOD_ROUTES), engine=""), 1, "false in 'g_engine_v1'"),
+    ("decoupled-mismatch", gateway(routes(GOOD_ROUTES, decoupled="")), None, "cannot stream"),
+    ("decoupled-mismatch", python_model(name="tensorrt_llm_bls") | {"tensorrt_llm/config.pbtxt": "model_transaction_policy { decoupled: true }\n" + LLM, "tensorrt_llm/1/": ""}, None, "true in 'tensorrt_llm'"),
+    ("trtllm-model-path", {"m/config.pbtxt": LLM, "m/1/": ""}, None, "gpt_model_path is missing"),
+    ("trtllm-model-path", {"m/config.pbtxt": LLM + LLM_PATH.replace("/engines", "engines"), "m/1/": ""}, 5, "relative path"),
+    ("trtllm-model-type", {"m/config.pbtxt": LLM, "m/1/": ""}, None, "gpt_model_type is missing"),
+    ("trtllm-model-type", {"m/config.pbtxt": LLM + LLM_TYPE.replace("inflight_fused_batching", "inflight"), "m/1/": ""}, 5, "'inflight'"),
+    ("trtllm-parameter", {"m/config.pbtxt": LLM + 'parameters { key: "batch_scheduler_policy" value { string_value: "max" } }', "m/1/": ""}, 5, "'max'"),
+    ("trtllm-kv-cache", {"m/config.pbtxt": LLM, "m/1/": ""}, None, "90 %"),
+    ("manifest-broken", python_model() | {"m/1/forge-manifest.json": "{"}, None, "not a readable manifest"),
+    ("engine-missing", python_model(PYTHON + 'parameters { key: "engine_kind" value { string_value: "openvino" } }'), None, "holds no engine"),
+    ("engine-missing", python_model(PYTHON + 'parameters { key: "engine_kind" value { string_value: "openvino" } }') | {"m/1/engine.json": ""}, None, "lacks openvino_model.bin"),
+    ("python-cache", {"m/config.pbtxt": PYTHON, "m/1/model.py": ""}, None, "without a __pycache__"),
+]
+# fmt: on
+
+
+@pytest.mark.parametrize("files", CLEAN, ids=range(len(CLEAN)))
+def test_a_sound_repository_has_no_errors_and_no_warnings(tmp_path: Path, files: dict[str, str]) -> None:
+    findings = lint(build_tree(tmp_path, files))
+
+    assert [finding for finding in findings if finding.severity != "info"] == []
+
+
+@pytest.mark.parametrize(
+    ("code", "files", "line", "message"), BROKEN, ids=[f"{index}-{case[0]}" for index, case in enumerate(BROKEN)]
+)
+def test_a_broken_rule_is_found_with_its_line(
+    tmp_path: Path, code: str, files: dict[str, str], line: int | None, message: str
+) -> None:
+    findings = findings_of(tmp_path, files, code)
+
+    assert [finding for finding in findings if message in finding.message and finding.line == line], findings
+    assert all(finding.fix for finding in findings)
+
+
+def test_every_rule_has_a_case() -> None:
+    codes = {rule.code for rule in (*REPOSITORY_RULES, *MODEL_RULES)}
+
+    assert codes - {case[0] for case in BROKEN} == {"dangling-link", "engine-truncated"}
+
+
+def test_broken_links_are_found_at_the_root_and_in_a_model(tmp_path: Path) -> None:
+    build_tree(tmp_path, python_model())
+    (tmp_path / "gone").symlink_to("nowhere")
+    (tmp_path / "m" / "gone").symlink_to("nowhere")
+
+    assert [finding.path.name for finding in lint(tmp_path) if finding.code == "dangling-link"] == ["gone", "gone"]
