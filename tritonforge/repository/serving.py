@@ -93,7 +93,11 @@ def _read_served(file: Path) -> ServedVersion:
         value = json.loads(file.read_text(encoding="utf-8"))
         tokenizer = TokenizerArtifact(
             kind=value["tokenizer"]["kind"],
-            files={path.name: path for path in sorted(file.parent.iterdir()) if path.name != SERVING_NAME},
+            files={
+                str(path.relative_to(file.parent)): path  # chat templates may lie in a folder of their own
+                for path in sorted(file.parent.rglob("*"))
+                if path.is_file() and path.name != SERVING_NAME
+            },
             eos_token_ids=tuple(value["tokenizer"]["eos_token_ids"]),
             pad_token_id=value["tokenizer"]["pad_token_id"],
         )
