@@ -1,0 +1,57 @@
+"""Renders forge.yaml beside this file into the reference repository: all but engines, tokenizers and code copies.
+
+`python -m tests.golden.reference FOLDER` replaces what FOLDER holds.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+from tritonforge.artifacts import EngineArtifact, TokenizerArtifact
+from tritonforge.repository.render import render_engine, render_gateway
+from tritonforge.repository.serving import ServedVersion
+from tritonforge.spec.load import load_spec
+from tritonforge.spec.model import ModelSpec
+
+SPEC = Path(__file__).parent / "forge.yaml"
+# Copies of tritonforge/runtime and what Python compiled of them: they would say nothing that the package does not say.
+LEFT_OUT = ("tritonforge_runtime", "__pycache__")
+# What the checkpoints of these models say; they are not read here.
+TOKENIZERS = {
+    "smollm2": TokenizerArtifact("huggingface", {}, eos_token_ids=(2, 0), pad_token_id=2),
+    "glm4": TokenizerArtifact("glm4", {}, eos_token_ids=(151329, 151336, 151338), pad_token_id=151329),
+}
+VOCAB_SIZES = {"smollm2": 49152, "glm4": 151552}
+
+
+def render_reference(out: Path) -> None:
+    """Render every model of the specification into an empty folder."""
+    with tempfile.TemporaryDirectory() as scratch:
+        for model in load_spec(SPEC).spec.models:
+            _render_model(model, Path(scratch))
+        shutil.copytree(scratch, out, ignore=shutil.ignore_patterns(*LEFT_OUT), dirs_exist_ok=True)
+
+
+def _render_model(model: ModelSpec, out: Path) -> None:
+    served = []
+    for number in model.versions:
+        version = model.resolved(number)
+        engine = EngineArtifact(out, version.engine.kind, (), VOCAB_SIZES[model.name], weights_bytes=0)
+        render_engine(version, engine, out, mount="/models")
+        served.append(ServedVersion.of(version, engine, TOKENIZERS[model.name]))
+    render_gateway(model, served, out, weights=model.traffic)
+
+
+def main(folder: Path) -> None:
+    """Replace the model folders in `folder`; files beside them stay."""
+    for path in folder.iterdir():
+        if path.is_dir():
+            shutil.rmtree(path)
+    render_reference(folder)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
