@@ -88,6 +88,7 @@ def test_a_truncated_file_is_named_before_anything_is_written(llama: Path, tmp_p
         ({"hidden_size": ...}, "hidden_size is missing"),
         ({"hidden_size": "64"}, 'hidden_size is "64"; expected a whole number of at least 1'),
         ({"num_hidden_layers": -2}, "num_hidden_layers is -2"),
+        ({"num_hidden_layers": 10**12}, "expected a whole number of at most 10000"),
         ({"num_attention_heads": True}, "num_attention_heads is true"),
         ({"num_attention_heads": 0}, "num_attention_heads is 0"),
         ({"num_key_value_heads": 3}, "num_key_value_heads is 3; expected a divisor of num_attention_heads (4)"),
@@ -117,6 +118,7 @@ def test_a_wrong_value_in_the_configuration_names_file_and_key(
     [
         (b"", "not JSON"),
         (b"{", "not JSON"),
+        (b'{"a": ' + b"1" * 5000 + b"}", "not usable"),
         (b"[]", "expected an object"),
         (b"\xff\xff", "not UTF-8"),
         (b'{"a": 1, "a": 2}', "names 'a' twice"),

@@ -27,6 +27,7 @@ LLAMA3 = {
     "high_freq_factor": 4.0,
     "original_max_position_embeddings": 16,
 }
+GLM_ROTARY = {"rope_theta": 10000.0, "partial_rotary_factor": 0.5}
 LLAMA_CASES = {
     "gqa": {},
     "mqa": {"kv_heads": 1},
@@ -50,6 +51,8 @@ GLM_CASES = {
     "tied": {"tied": True},
     "wide_heads": {"head_dim": 24},
     "whole_head": {"partial_rotary_factor": 1.0},
+    "linear": {"rope_parameters": {"rope_type": "linear", "factor": 4.0, **GLM_ROTARY}},
+    "llama3": {"rope_parameters": {**LLAMA3, **GLM_ROTARY}},
     "float16": {"dtype": "F16", "shards": 2},
 }
 

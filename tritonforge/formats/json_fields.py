@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import cast
@@ -41,6 +42,8 @@ def parse_json_object(text: bytes, path: Path, *, what: str = "") -> dict[str, o
         raise CorruptFile(path, f"{part}not JSON: {exc.msg} at line {exc.lineno}, column {exc.colno}") from exc
     except _DuplicateKey as exc:
         raise CorruptFile(path, f"{what or 'the file'} names {exc.key!r} twice") from exc
+    except ValueError as exc:  # a number of more digits than Python reads
+        raise CorruptFile(path, f"{part}not usable: {exc}") from exc
     except RecursionError as exc:
         raise CorruptFile(path, f"{part}nested too deeply to be read") from exc
     if not isinstance(value, dict):
@@ -80,19 +83,21 @@ class JsonFields:
     def __contains__(self, key: str) -> bool:
         return self.values.get(key) is not None
 
-    def integer(self, key: str, default: int | None = None, *, least: int = 1) -> int:
-        """A whole number of at least `least`. A float with no fraction counts (some tools write 4096.0)."""
+    def integer(self, key: str, default: int | None = None, *, least: int = 1, most: int | None = None) -> int:
+        """A whole number from `least` to `most`. A float with no fraction counts (some tools write 4096.0)."""
         value = self._value(key, default)
         if isinstance(value, float) and value.is_integer():
             value = int(value)
         if not isinstance(value, int) or isinstance(value, bool) or value < least:
             raise self.wrong(key, value, f"a whole number of at least {least}")
+        if most is not None and value > most:
+            raise self.wrong(key, value, f"a whole number of at most {most}")
         return value
 
     def number(self, key: str, default: float | None = None) -> float:
         """A finite number above zero."""
         value = self._value(key, default)
-        if not isinstance(value, (int, float)) or isinstance(value, bool) or not 0 < value < float("inf"):
+        if not isinstance(value, (int, float)) or isinstance(value, bool) or not 0 < value <= sys.float_info.max:
             raise self.wrong(key, value, "a number above 0")
         return float(value)
 

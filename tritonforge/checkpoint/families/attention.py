@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from tritonforge.errors import CorruptFile
 from tritonforge.formats.json_fields import JsonFields
 
 
@@ -38,9 +37,12 @@ def fused_reason(heads: int, kv_heads: int, size: int) -> str:
     return f"{heads} query heads × {size}, {kv_heads} KV heads × {size}"
 
 
-def check_rotary_dim(fields: JsonFields, size: int, fraction: float) -> CorruptFile | None:
-    """The error to raise when the rotating part of a head is not a whole, even number of dimensions."""
+def check_rotary_dim(fields: JsonFields, size: int, fraction: float) -> None:
+    """Check that the rotating part of a head is a whole, even number of dimensions.
+
+    Raises:
+        CorruptFile: It is not.
+    """
     rotating = size * fraction
-    if fraction <= 1 and rotating >= 2 and rotating % 2 == 0:
-        return None
-    return fields.wrong("partial_rotary_factor", fraction, f"a fraction that rotates an even part of {size} dimensions")
+    if fraction > 1 or rotating < 2 or rotating % 2:
+        raise fields.wrong("partial_rotary_factor", fraction, f"a fraction that rotates an even part of {size}")

@@ -15,7 +15,7 @@ from tritonforge.checkpoint.families.base import (
     single,
 )
 from tritonforge.checkpoint.families.chatglm_version import find_version
-from tritonforge.checkpoint.families.scope import auto_dtype, chatglm_head_reasons
+from tritonforge.checkpoint.families.scope import MOST_LAYERS, auto_dtype, chatglm_head_reasons
 from tritonforge.errors import UnsupportedModel
 from tritonforge.formats.json_fields import JsonFields
 from tritonforge.formats.trtllm import ChatGlmFields, RotaryScaling, TrtllmConfig
@@ -44,7 +44,7 @@ def read(facts: SourceFacts) -> Reading:
         dtype=auto_dtype(facts, _EMBEDDING),
         vocab_size=fields.integer("padded_vocab_size"),
         hidden_size=hidden,
-        num_hidden_layers=fields.integer("num_layers"),
+        num_hidden_layers=fields.integer("num_layers", most=MOST_LAYERS),
         num_attention_heads=heads,
         num_key_value_heads=kv_heads,
         head_size=head_size(fields, "kv_channels", hidden, heads),

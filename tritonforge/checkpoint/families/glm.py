@@ -15,11 +15,16 @@ from tritonforge.checkpoint.families.base import (
     SourceFacts,
     TargetTensor,
     linear,
-    single,
 )
-from tritonforge.checkpoint.families.llama import attention_tensors, norm_tensors
 from tritonforge.checkpoint.families.rotary import read_rotary
-from tritonforge.checkpoint.families.scope import activation_reasons, auto_dtype, chatglm_head_reasons
+from tritonforge.checkpoint.families.scope import MOST_LAYERS, activation_reasons, auto_dtype, chatglm_head_reasons
+from tritonforge.checkpoint.families.transformers_names import (
+    EMBEDDING,
+    attention_tensors,
+    is_tied,
+    model_tensors,
+    norm_tensors,
+)
 from tritonforge.formats.trtllm import ChatGlmFields, TrtllmConfig
 
 # What transformers assumes where config.json is silent.
@@ -35,16 +40,14 @@ def read(facts: SourceFacts) -> Reading:
     hidden, heads = fields.integer("hidden_size"), fields.integer("num_attention_heads")
     rotary = read_rotary(fields, default_fraction=0.5)
     size = head_size(fields, "head_dim", hidden, heads) if "head_dim" in fields else _HEAD_SIZE
-    wrong = check_rotary_dim(fields, size, rotary.fraction)
-    if wrong is not None:
-        raise wrong
+    check_rotary_dim(fields, size, rotary.fraction)
     attention_bias = fields.flag("attention_bias", default=True)
     config = TrtllmConfig(
         architecture="ChatGLMForCausalLM",  # TensorRT-LLM's own name for the class; it does not know transformers' one
-        dtype=auto_dtype(facts, "model.embed_tokens.weight"),
+        dtype=auto_dtype(facts, EMBEDDING),
         vocab_size=fields.integer("vocab_size"),
         hidden_size=hidden,
-        num_hidden_layers=fields.integer("num_hidden_layers"),
+        num_hidden_layers=fields.integer("num_hidden_layers", most=MOST_LAYERS),
         num_attention_heads=heads,
         num_key_value_heads=key_value_heads(fields, "num_key_value_heads", heads, default=_KV_HEADS),
         head_size=size,
@@ -58,7 +61,7 @@ def read(facts: SourceFacts) -> Reading:
         rotary_scaling=rotary.scaling,
         attn_bias=attention_bias,
         mlp_bias=False,
-        tied_embeddings=fields.flag("tie_word_embeddings", default=False) and not facts.holds("lm_head.weight"),
+        tied_embeddings=is_tied(facts),
         chatglm=ChatGlmFields(
             chatglm_version="glm4",
             add_bias_linear=False,
@@ -71,18 +74,9 @@ def read(facts: SourceFacts) -> Reading:
     return Reading(config, reasons, {TENSORRT_LLM: chatglm_head_reasons(config)})
 
 
-def tensors(facts: SourceFacts, config: TrtllmConfig) -> tuple[TargetTensor, ...]:  # noqa: ARG001 - Family's signature
+def tensors(_facts: SourceFacts, config: TrtllmConfig) -> tuple[TargetTensor, ...]:
     """Every tensor of the target."""
-    hidden, vocab = config.hidden_size, config.vocab_size
-    head = "model.embed_tokens.weight" if config.tied_embeddings else "lm_head.weight"
-    rows = f"vocab_size {vocab}"
-    layers = (tensor for i in range(config.num_hidden_layers) for tensor in _layer(i, config))
-    return (
-        single("transformer.vocab_embedding.weight", "model.embed_tokens.weight", (vocab, hidden), rows),
-        *layers,
-        single("transformer.ln_f.weight", "model.norm.weight", (hidden,), f"hidden_size {hidden}"),
-        single("lm_head.weight", head, (vocab, hidden), rows),
-    )
+    return model_tensors(config, _layer)
 
 
 def _layer(i: int, config: TrtllmConfig) -> tuple[TargetTensor, ...]:

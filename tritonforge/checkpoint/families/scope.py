@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from tritonforge.checkpoint.families.base import SourceFacts
-from tritonforge.errors import UnsupportedModel
 from tritonforge.formats.json_fields import JsonFields
 from tritonforge.formats.trtllm import FLOAT_TYPES, TrtllmConfig
 
+# A wrong number of layers must not make us plan millions of tensors; the deepest models have some hundred.
+MOST_LAYERS = 10_000
 _WRAPPED = ("vision_config", "audio_config", "text_config", "llm_config", "thinker_config")
 _QUANTISED = ("quantization_config", "compression_config")
 _EXPERTS = ("num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts")
@@ -35,6 +36,9 @@ def general_reasons(fields: JsonFields) -> tuple[str, ...]:
     for key in _EXPERTS:
         if key in fields and fields.integer(key, least=0) > 1:
             reasons.append(f"it is a mixture of experts ({key} is {fields.integer(key)})")
+    dtype = _named_dtype(fields)
+    if dtype and dtype not in FLOAT_TYPES:
+        reasons.append(f"its dtype is {dtype!r}; expected {', '.join(FLOAT_TYPES)}")
     return (*reasons, *_window_reasons(fields))
 
 
@@ -81,15 +85,14 @@ def auto_dtype(facts: SourceFacts, embedding: str) -> str:
     Args:
         facts: The checkpoint.
         embedding: Tensor whose dtype counts when config.json names none.
-
-    Raises:
-        UnsupportedModel: config.json names a type that is no plain float.
     """
+    named = _named_dtype(facts.fields)
+    if named in FLOAT_TYPES:
+        return "float16" if named == "float32" else named
+    stored = facts.weights.info(embedding).dtype if facts.weights is not None and facts.holds(embedding) else ""
+    return "bfloat16" if stored == FLOAT_TYPES["bfloat16"] else "float16"
+
+
+def _named_dtype(fields: JsonFields) -> str:
     # `dtype` is the key of transformers 5, `torch_dtype` the older one.
-    named = facts.fields.text("dtype", facts.fields.text("torch_dtype", "")).removeprefix("torch.")
-    if named in ("float32", ""):
-        stored = facts.weights.info(embedding).dtype if not named and facts.weights and facts.holds(embedding) else ""
-        return "bfloat16" if stored == FLOAT_TYPES["bfloat16"] else "float16"
-    if named not in FLOAT_TYPES:
-        raise UnsupportedModel(facts.architecture, [f"its dtype is {named!r}; expected {', '.join(FLOAT_TYPES)}"])
-    return named
+    return fields.text("dtype", fields.text("torch_dtype", "")).removeprefix("torch.")
