@@ -25,7 +25,7 @@ ECHO_MODEL = """
             return pb_utils.InferenceResponse(output_tensors=outputs)
 """
 
-# Speaks like the gateway of a language model: one word of the prompt a response. Its prompts are also commands: see below.
+# Speaks like the gateway of a language model: one word of the prompt a response. Some prompts are commands, see below.
 TALKER_MODEL = """
     import json
     import os
@@ -84,7 +84,8 @@ TALKER_MODEL = """
         def send(self, sender, texts, reason="stop", count=1, final=False):
             shape = [1, 1] if self.batched else [1]
             tensor = lambda name, value, kind: pb_utils.Tensor(name, np.array(value, kind).reshape(shape))
-            outputs = [tensor("text_output", [t.encode() for t in texts], object), tensor("engine_version", [3], np.int32)]
+            outputs = [tensor("text_output", [text.encode() for text in texts], object)]
+            outputs.append(tensor("engine_version", [3], np.int32))
             if reason:
                 outputs.append(tensor("finish_reason", [reason.encode()], object))
                 outputs.append(tensor("prompt_tokens", [7], np.int32))
@@ -153,9 +154,7 @@ def _tensor(name: str, kind: str, *, dims: str, optional: bool = False) -> str:
     return f'{{ name: "{name}" data_type: TYPE_{kind} dims: [ {dims} ]{more} }}'
 
 
-def _write(
-    repository: Path, name: str, source: str, *, inputs: list[str], outputs: list[str], more: str = ""
-) -> Path:
+def _write(repository: Path, name: str, source: str, *, inputs: list[str], outputs: list[str], more: str = "") -> Path:
     folder = repository / name
     (folder / "1").mkdir(parents=True)
     (folder / "1" / "model.py").write_text(dedent(source))

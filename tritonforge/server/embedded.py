@@ -11,6 +11,7 @@ import importlib.metadata
 import importlib.util
 import os
 import platform
+import re
 import shutil
 import sys
 import sysconfig
@@ -26,6 +27,7 @@ STUB = "triton_python_backend_stub"
 # From the wheel's platform tag, manylinux_2_35_x86_64.
 MACHINE = "x86_64"
 GLIBC = (2, 35)
+UNSAFE_IN_SHELL = re.compile(r"""[\s;&|<>()$`\\"'*?\[\]#~!{}]""")
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +139,22 @@ def find_libpython() -> Libpython:
     )
 
 
+def check_path(path: Path) -> None:
+    """Refuse a path that the python backend cannot take: it starts its stub by a shell line without quoting. Pure.
+
+    With such a path the stub ends at once and Triton 2.51 waits for it for ever.
+
+    Raises:
+        ServerError: The path has a blank or a character that a shell gives a meaning.
+    """
+    found = UNSAFE_IN_SHELL.search(str(path))
+    if found is not None:
+        raise ServerError(
+            f"{path}: Triton's python backend cannot use a path with {found[0]!r} in it",
+            hint="move or link it to a path without blanks and special characters",
+        )
+
+
 def library_path(installation: Installation, libpython: Libpython) -> str:
     """LD_LIBRARY_PATH for the server and its stubs.
 
@@ -160,9 +178,10 @@ def backend_directory(installation: Installation, cache: Path) -> Path:
     do not disturb each other.
 
     Raises:
-        ServerError: The cache cannot be written.
+        ServerError: The cache cannot be written, or its path cannot be used.
     """
     final = cache / "backends" / f"pytriton-{installation.version}-python{_python_version()}"
+    check_path(final)
     if final.exists():
         return final
     try:

@@ -16,6 +16,7 @@ from tritonforge.server.command import tritonserver_command
 from tritonforge.server.embedded import (
     Installation,
     backend_directory,
+    check_path,
     default_cache,
     find_installation,
     find_libpython,
@@ -134,6 +135,7 @@ def start_embedded(repository: Path, *, options: ServerOptions | None = None) ->
     options = options or ServerOptions()
     repository = repository.absolute()
     models = wanted_models(repository, options.models)
+    check_path(repository)
     _refuse_second_server(repository)
     installation = find_installation()
     env = _environment(installation)

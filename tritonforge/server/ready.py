@@ -16,6 +16,8 @@ POLL_INTERVAL_S = 0.1
 ANSWER_TIMEOUT_S = 10.0
 # Triton's state of a version that was loaded before and is now not wanted: not a failure.
 UNLOADED = "unloaded"
+# protobuf's own line, which comes just before Triton's and has the line and column in config.pbtxt.
+PARSE_ERROR = "[libprotobuf ERROR"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +79,15 @@ def failure_reason(log: Path, model: str) -> str:
         lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
         return ""
-    errors = [line for line in lines if line.startswith("E") and f"'{model}'" in line or f"/{model}/" in line]
-    # Triton's line: E1130 13:01:02.345678 123 file.cc:45] "text"
-    return errors[0].partition("] ")[2].strip('"') if errors else ""
+    parse_error = ""
+    for line in lines:
+        if line.startswith(PARSE_ERROR):
+            parse_error = line.partition("ModelConfig: ")[2]
+        elif line.startswith("E") and (f"'{model}'" in line or f"/{model}/" in line):
+            # Triton's line: E1130 13:01:02.345678 123 file.cc:45] "text"
+            reason = line.partition("] ")[2].strip('"')
+            return f"{reason} ({parse_error})" if "read text proto" in reason and parse_error else reason
+    return ""
 
 
 def _read_index(http: httpx2.Client) -> list[IndexEntry] | None:
