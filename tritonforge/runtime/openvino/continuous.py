@@ -12,8 +12,10 @@ import openvino_genai
 
 from .engines import Exchange, device_properties
 from .protocol import Generation, Update
-from .sampling import end_of_stop, generation_config
+from .reasons import reason_of
+from .sampling import generation_config
 from .settings import EngineSettings
+from .stops import end_of_stop
 
 FINISH_NAMES = {"STOP": "stop", "LENGTH": "length"}
 
@@ -93,7 +95,7 @@ class ContinuousEngine:
             try:
                 handle = self._pipeline.add_request(key, prompt, generation_config(generation))
             except RuntimeError as error:  # the library refused it before it touched the running ones
-                self._news.append(Update(key, error=f"the engine refused the request: {_last_line(error)}"))
+                self._news.append(Update(key, error=f"the engine refused the request: {reason_of(error)}"))
                 continue
             self._running[key] = _Running(generation, handle)
 
@@ -133,8 +135,3 @@ class ContinuousEngine:
                 f"build the engine with more runtime.kv_cache_gib or ask for fewer tokens",
             )
         return Update(key, finish="stop")
-
-
-def _last_line(error: RuntimeError) -> str:
-    """The library's messages begin with the place in its source; the reason is their last line."""
-    return str(error).strip().splitlines()[-1]

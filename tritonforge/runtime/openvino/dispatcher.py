@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import select
+import signal
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -160,7 +161,7 @@ class Dispatcher:
         returncode = worker.end(END_GRACE_S)
         was_loaded, self._loaded = self._loaded, False
         last_words, self._last_words = self._last_words, ""
-        reason = f"the engine's worker process failed: {last_words or f'it ended with {returncode}'}"
+        reason = f"the engine's worker process failed: {last_words or _manner_of_end(returncode)}"
         self._log(f"{reason}; starting another")
         if was_loaded:
             self._release(reason, next_worker=WorkerProcess(self._folder))
@@ -189,3 +190,9 @@ class Dispatcher:
             if keys and self._worker is not None:
                 self._worker.send([Cancel(key) for key in keys])
         return len(keys)
+
+
+def _manner_of_end(returncode: int) -> str:
+    if returncode < 0:
+        return f"it was ended by signal {-returncode} ({signal.strsignal(-returncode)})"
+    return f"it ended with exit code {returncode}"

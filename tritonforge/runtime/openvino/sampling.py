@@ -1,8 +1,6 @@
-"""A checked request as OpenVINO GenAI's GenerationConfig, and the search for stop sequences."""
+"""A checked request as OpenVINO GenAI's GenerationConfig."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 import openvino_genai
 
@@ -10,7 +8,7 @@ from .protocol import Generation
 
 
 def generation_config(generation: Generation) -> openvino_genai.GenerationConfig:
-    """The library's form of a request. It knows stop ids; stop sequences are searched by `end_of_stop`."""
+    """The library's form of a request. It knows stop ids; stop sequences are searched for in stops.py."""
     config = openvino_genai.GenerationConfig()
     config.max_new_tokens = generation.max_new_tokens
     if generation.stop_ids:
@@ -33,17 +31,3 @@ def generation_config(generation: Generation) -> openvino_genai.GenerationConfig
             config.top_k = generation.top_k
     config.validate()
     return config
-
-
-def end_of_stop(answer: Sequence[int], new_tokens: int, generation: Generation) -> int | None:
-    """Where the answer ends because a stop sequence was completed by one of its last `new_tokens` tokens. Pure.
-
-    Returns:
-        Number of tokens up to and with the sequence, or None when there is none.
-    """
-    first_end = max(len(answer) - new_tokens + 1, generation.min_new_tokens)
-    for end in range(first_end, len(answer) + 1):
-        for sequence in generation.stop_sequences:
-            if len(sequence) <= end and list(answer[end - len(sequence) : end]) == list(sequence):
-                return end
-    return None

@@ -14,8 +14,9 @@ import openvino_genai
 
 from .engines import Exchange, device_properties
 from .protocol import Generation, Update
-from .sampling import end_of_stop, generation_config
+from .sampling import generation_config
 from .settings import EngineSettings
+from .stops import end_of_stop
 
 
 class StatefulEngine:

@@ -19,6 +19,7 @@ from typing import NoReturn
 
 from .engines import Engine, load_engine
 from .protocol import Broken, Cancel, FrameReader, Message, Ready, Submit, Update, encode
+from .reasons import reason_of
 from .settings import EngineSettings
 
 READ_BYTES = 1 << 20
@@ -81,7 +82,7 @@ def main(folder: str, parent_pid: int) -> int:
     except ParentGone:
         return 0
     except Exception as error:  # noqa: BLE001 - top of the process: whatever it was, the model must learn of it
-        channel.send([Broken(f"{type(error).__name__}: {error}".strip())])
+        channel.send([Broken(reason_of(error))])
         return 1
 
 
