@@ -78,6 +78,11 @@ def test_pickled_weights_are_one_of_the_reasons(tmp_path: Path) -> None:
     assert "pickle" in found
 
 
+def test_a_refusal_needs_no_weights(tmp_path: Path) -> None:
+    (llama(tmp_path, num_experts=8) / "model.safetensors").unlink()
+    assert "num_experts is 8" in reasons_of(tmp_path)
+
+
 @pytest.mark.parametrize("window", [None, 512, 4096])
 def test_a_window_that_no_position_leaves_is_no_window(tmp_path: Path, window: int | None) -> None:
     source = llama(tmp_path, architecture="MistralForCausalLM", sliding_window=window)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from safetensors.numpy import load_file
@@ -21,6 +21,7 @@ def planned(name: str, values: np.ndarray) -> PlannedTensor:
     return PlannedTensor(name, CODES[values.dtype], values.shape, lambda: values)
 
 
+@settings(deadline=None, max_examples=40)  # each example waits for the disk
 @given(
     tensors=st.dictionaries(
         st.text(min_size=1).filter(lambda name: name != "__metadata__"),

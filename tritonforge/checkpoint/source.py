@@ -9,7 +9,14 @@ from pathlib import Path
 from tritonforge.checkpoint.families import ARCHITECTURES, architecture_of, family_of
 from tritonforge.checkpoint.families.base import Family, Reading, SourceFacts, TargetTensor
 from tritonforge.checkpoint.families.scope import general_reasons, unknown_architecture
-from tritonforge.errors import CheckpointNotFound, CorruptFile, MissingWeight, ShapeMismatch, UnsupportedModel
+from tritonforge.errors import (
+    CheckpointError,
+    CheckpointNotFound,
+    CorruptFile,
+    MissingWeight,
+    ShapeMismatch,
+    UnsupportedModel,
+)
 from tritonforge.formats.json_fields import JsonFields, read_json_object
 from tritonforge.formats.safetensors import TensorFolder
 from tritonforge.formats.trtllm import FLOAT_TYPES, TrtllmConfig
@@ -61,13 +68,16 @@ def open_checkpoint(folder: Path) -> SourceCheckpoint:
     subject = f"{folder} ({architecture or 'unnamed architecture'})"
     if family is None:
         raise UnsupportedModel(subject, [unknown_architecture(architecture, ARCHITECTURES), *reasons])
-    weights, weight_error = _open_weights(folder)
-    facts = SourceFacts(folder, fields, architecture, weights)
+    weights = _open_weights(folder)
+    facts = SourceFacts(folder, fields, architecture, weights if isinstance(weights, TensorFolder) else None)
     reading = _read(family, facts, subject, reasons)
     reasons += reading.reasons
-    if weights is None or reasons:
-        hint = weight_error.hint if weight_error else None
-        raise UnsupportedModel(subject, [*reasons, *(weight_error.reasons if weight_error else ())], hint=hint)
+    if isinstance(weights, UnsupportedModel):
+        reasons += weights.reasons
+    if reasons:
+        raise UnsupportedModel(subject, reasons, hint=weights.hint if isinstance(weights, UnsupportedModel) else None)
+    if isinstance(weights, CheckpointError):
+        raise weights
     targets = family.tensors(facts, reading.config)
     _check_weights(weights, targets, subject)
     return SourceCheckpoint(
@@ -103,12 +113,12 @@ def architecture_in(fields: JsonFields) -> str:
     return named[0] if named else architecture_of(fields.text("model_type", ""))
 
 
-def _open_weights(folder: Path) -> tuple[TensorFolder | None, UnsupportedModel | None]:
-    """The tensors, or the refusal: it is raised later, together with the reasons that config.json gives."""
+def _open_weights(folder: Path) -> TensorFolder | CheckpointError:
+    """The tensors, or why they cannot be had: that is raised later, when config.json gives no better reason."""
     try:
-        return TensorFolder.open(folder), None
-    except UnsupportedModel as error:
-        return None, error
+        return TensorFolder.open(folder)
+    except CheckpointError as error:
+        return error
 
 
 def _read(family: Family, facts: SourceFacts, subject: str, reasons: list[str]) -> Reading:

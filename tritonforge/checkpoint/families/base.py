@@ -64,10 +64,10 @@ class TargetTensor:
 
 @dataclass(frozen=True, slots=True)
 class SourceFacts:
-    """Everything about a checkpoint folder that a family may decide by. Its name is deliberately not among it.
+    """Everything that a family may decide by: what the files say, never what the folder is called.
 
     Args:
-        folder: The folder, for reading the tokenizer's files.
+        folder: The folder, for reading further files in it.
         fields: config.json.
         architecture: First of its ``architectures``.
         weights: The tensors; None when they cannot be read (then the checkpoint is refused anyway).
