@@ -1,14 +1,22 @@
-"""One real server for all tests of the gateway that need Triton."""
+"""One real server for all tests of the gateway that need Triton, and one tokenizer of every kind."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import pytest
 
+from tests.runtime.gateway import tokenizer_folders
 from tests.runtime.gateway.repository import write_repository
-from tritonforge.server import ServerOptions, start_embedded
-from tritonforge.server.embedded import RunningServer
+from tritonforge.runtime.gateway.tokenization.base import Tokenizer
+from tritonforge.server import RunningServer, ServerOptions, start_embedded
+
+
+@pytest.fixture(scope="session")
+def tokenizers(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Tokenizer]:
+    """A small real tokenizer of every kind."""
+    root = tmp_path_factory.mktemp("tokenizers")
+    return {kind: tokenizer_folders.load(kind, root / kind) for kind in tokenizer_folders.KINDS}
 
 
 @pytest.fixture(scope="session")

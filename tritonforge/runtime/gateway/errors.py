@@ -2,6 +2,19 @@
 
 from __future__ import annotations
 
+import enum
+
+
+class Status(enum.Enum):
+    """Whose fault an error is, by the names that Triton gives its error codes."""
+
+    INVALID_ARG = "INVALID_ARG"
+    """The request is wrong."""
+    UNAVAILABLE = "UNAVAILABLE"
+    """The request may succeed later, or at another server."""
+    INTERNAL = "INTERNAL"
+    """The engine or the gateway failed."""
+
 
 class VersionUnusable(Exception):
     """The files of an engine version, or the routes, do not let the gateway serve it; found when the gateway loads."""
@@ -13,17 +26,17 @@ class EngineFailed(Exception):
     Args:
         engine_model: Name of the engine's Triton model.
         reason: Triton's or the engine's own words.
+        status: The kind of error, as the engine gave it.
     """
 
-    def __init__(self, engine_model: str, reason: str) -> None:
-        super().__init__(f"engine model {engine_model!r}: {reason}{_remedy(engine_model, reason)}")
+    def __init__(self, engine_model: str, reason: str, *, status: Status) -> None:
+        # Triton 2.51 says `Model 'x' is not ready` of a model that it does not have as well as of one not loaded.
+        absent = "is not ready" in reason or "is not found" in reason or "unknown model" in reason
+        if absent:
+            load = f"tritonforge load {engine_model}, or POST v2/repository/models/{engine_model}/load"
+            super().__init__(f"engine model {engine_model!r} is not ready; load it ({load}), or move its traffic")
+        else:
+            super().__init__(f"engine model {engine_model!r}: {reason}")
         self.engine_model = engine_model
         self.reason = reason
-
-
-def _remedy(engine_model: str, reason: str) -> str:
-    # Triton 2.51 says `Model 'x' is not ready` for a model it does not have as well as for one that is not loaded.
-    if "is not ready" in reason or "is not found" in reason or "unknown model" in reason:
-        load = f"tritonforge load {engine_model}, or POST v2/repository/models/{engine_model}/load"
-        return f" Load it ({load}), or move its traffic."
-    return ""
+        self.status = Status.UNAVAILABLE if absent else status

@@ -27,27 +27,18 @@ def parse_messages(text: str) -> tuple[Message, ...]:
     """
     try:
         value = json.loads(text)
-    except ValueError as error:
-        raise RequestRejected(
-            f"messages is not JSON ({error}); expected a list of objects with role and content"
-        ) from error
+        # JSON can spell half of a surrogate pair ("\\ud83d"), which no tokenizer can encode.
+        json.dumps(value, ensure_ascii=False).encode()
     except RecursionError as error:
-        raise RequestRejected(
-            "messages is nested too deeply; expected a list of objects with role and content"
-        ) from error
+        raise RequestRejected(f"messages is nested too deeply; expected {_EXPECTED}") from error
+    except UnicodeEncodeError as error:
+        raise RequestRejected("messages holds half of a surrogate pair; expected valid Unicode text") from error
+    except ValueError as error:
+        raise RequestRejected(f"messages is not JSON ({error}); expected {_EXPECTED}") from error
     if not isinstance(value, list) or not value:
         found = "an empty list" if value == [] else _kind(value)
         raise RequestRejected(f"messages is {found}; expected {_EXPECTED}")
-    _check_unicode(value)
     return tuple(_message(f"messages[{index}]", item) for index, item in enumerate(value))
-
-
-def _check_unicode(value: object) -> None:
-    # JSON can spell half of a surrogate pair ("\\ud83d"), which no tokenizer can encode.
-    try:
-        json.dumps(value, ensure_ascii=False).encode()
-    except UnicodeEncodeError as error:
-        raise RequestRejected("messages holds half of a surrogate pair; expected valid Unicode text") from error
 
 
 def _message(place: str, value: object) -> Message:

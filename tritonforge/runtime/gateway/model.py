@@ -14,7 +14,7 @@ import triton_python_backend_utils as pb_utils
 from ..tensors import Array, Inputs, RequestRejected, read_inputs
 from . import dialect
 from .bls import BlsEngine
-from .errors import VersionUnusable
+from .errors import Status, VersionUnusable
 from .metrics import TritonMeter
 from .routing import Routes, parse_routes
 from .serving import ServedVersion, load_versions
@@ -60,10 +60,10 @@ class TritonPythonModel:
         try:
             await self._gateway.serve(_inputs_of(request), sender)
         except RequestRejected as error:
-            sender.fail(str(error))
+            sender.fail(str(error), Status.INVALID_ARG)
         except Exception as error:  # noqa: BLE001 (top of a request: a client must never hang)
             _log.exception("request failed in the gateway")
-            sender.fail(f"the gateway failed: {type(error).__name__}: {error}")
+            sender.fail(f"the gateway failed: {type(error).__name__}: {error}", Status.INTERNAL)
 
 
 class _TritonSender:
@@ -77,8 +77,9 @@ class _TritonSender:
         tensors = [pb_utils.Tensor(name, array) for name, array in outputs.items()]
         self._send(pb_utils.InferenceResponse(output_tensors=tensors), final=final)
 
-    def fail(self, message: str) -> None:
-        self._send(pb_utils.InferenceResponse(output_tensors=[], error=pb_utils.TritonError(message)), final=True)
+    def fail(self, message: str, status: Status) -> None:
+        error = pb_utils.TritonError(message, getattr(pb_utils.TritonError, status.value))
+        self._send(pb_utils.InferenceResponse(output_tensors=[], error=error), final=True)
 
     def is_gone(self) -> bool:
         return self._is_open and bool(self._sender.is_cancelled())

@@ -76,7 +76,7 @@ def _max_tokens(request: TextRequest, version: ServedVersion, *, prompt_tokens: 
         return min(version.default_max_tokens, room)
     if request.max_tokens > room:
         raise RequestRejected(
-            f"max_tokens is {request.max_tokens}; expected at most {room}: the prompt has {prompt_tokens} tokens and "
-            f"the engine takes {version.limits.max_seq_len} together (max_seq_len)"
+            f"max_tokens is {request.max_tokens}; expected at most {room}, what a prompt of {prompt_tokens} leaves of "
+            f"{version.limits.max_seq_len} (max_seq_len)"
         )
     return request.max_tokens

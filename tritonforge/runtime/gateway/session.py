@@ -17,7 +17,7 @@ from . import dialect
 from .answer import Answer
 from .detokenize import Detokenizer
 from .engine import ClientGone, Ended, Engine, EngineCall, Event, Failure, Mailbox, Tokens
-from .errors import EngineFailed
+from .errors import EngineFailed, Status
 from .meter import ERROR, REJECTED, Meter
 from .presence import Presence
 from .prompt import Prompt, build_prompt
@@ -37,7 +37,7 @@ class Sender(Protocol):
     def send(self, outputs: Mapping[str, Array], *, final: bool) -> None:
         """Send a response."""
 
-    def fail(self, message: str) -> None:
+    def fail(self, message: str, status: Status) -> None:
         """Send an error; nothing may follow."""
 
     def is_gone(self) -> bool:
@@ -86,7 +86,7 @@ class Gateway:
             plan = self._plan(inputs)
         except RequestRejected as error:
             self._meter.finished(None, REJECTED)
-            sender.fail(str(error))
+            sender.fail(str(error), Status.INVALID_ARG)
             return
         async with self._turns:
             await self._generate(plan, sender)
@@ -117,7 +117,7 @@ class Gateway:
                 engine_ended = await self._follow(plan, answer, mailbox, sender)
             except EngineFailed as error:
                 self._meter.finished(number, ERROR)
-                sender.fail(str(error))
+                sender.fail(str(error), error.status)
                 return
         sender.send(answer.take_chunk(), final=True)
         if not engine_ended:
@@ -134,7 +134,7 @@ class Gateway:
                 if isinstance(event, Tokens):
                     answer.add(event)
                 elif isinstance(event, Failure) and answer.finish_reason is None:
-                    raise EngineFailed(plan.version.engine_model, event.reason)
+                    raise EngineFailed(plan.version.engine_model, event.reason, status=event.status)
             ended, gone = Ended() in events, ClientGone() in events
             if answer.finish_reason is not None or ended or gone:
                 answer.finish(None if ended else CANCELLED)

@@ -45,6 +45,9 @@ class TemplatePrompt:
         if self._template is None:
             named = f" (it has templates named {', '.join(self._names)}, but no default)" if self._names else ""
             raise RequestRejected(f"messages: the checkpoint has no chat template{named}; expected text_input")
-        chat = self._controls.hide(messages)
+        try:
+            chat = self._controls.hide(messages)
+        except RecursionError as error:
+            raise RequestRejected("messages is nested too deeply") from error
         segments = chat.split(self._template.render(chat.messages))
         return [token for segment in segments for token in self._encode(segment)]
