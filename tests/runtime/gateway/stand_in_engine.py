@@ -50,7 +50,9 @@ class TritonPythonModel:
             sender.send(flags=FINAL)
 
     async def generate(self, fields, prompt, sender, stop):
-        await asyncio.sleep(self.behaviour.get("first_delay_s", 0))
+        if await stopped_within(stop, self.behaviour.get("first_delay_s", 0)):
+            self.counts["stopped"] += 1
+            return
         wanted = int(fields["request_output_len"].ravel()[0])
         answer = (prompt * wanted)[:wanted] if self.behaviour.get("endless") else prompt[:wanted]
         if len(answer) < wanted and self.behaviour.get("shows_end", True):
@@ -60,11 +62,18 @@ class TritonPythonModel:
             sender.send(tokens(answer, log_probs=log_probs))
             return
         for token in answer:
-            await asyncio.sleep(self.behaviour.get("token_delay_s", 0.001))
-            if stop.is_set():
+            if await stopped_within(stop, self.behaviour.get("token_delay_s", 0.001)):
                 self.counts["stopped"] += 1
                 return
             sender.send(tokens([token], log_probs=log_probs))
+
+
+async def stopped_within(stop, seconds):
+    try:
+        await asyncio.wait_for(stop.wait(), seconds)
+    except TimeoutError:
+        return False
+    return True
 
 
 def tokens(ids, *, log_probs=False):

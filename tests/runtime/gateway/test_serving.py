@@ -1,0 +1,68 @@
+"""What a gateway reads when it loads, and how a fault in it is named."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support import tokenizer_files
+from tritonforge.runtime.gateway.errors import VersionUnusable
+from tritonforge.runtime.gateway.serving import Limits, load_versions
+
+SERVING: dict[str, Any] = {
+    "schema_version": 1,
+    "engine_model": "m_engine_v2",
+    "engine_version": 2,
+    "dialect": "tensorrt_llm",
+    "tokenizer": {"kind": "huggingface", "eos_token_ids": [2, 0], "pad_token_id": 2},
+    "limits": {"max_batch_size": 4, "max_input_len": 64, "max_seq_len": 128},
+    "default_max_tokens": 16,
+    "vocab_size": 400,
+    "engine_kind": "openvino",
+}
+
+
+def write(folder: Path, value: object) -> Path:
+    version = folder / "2"
+    version.mkdir()
+    tokenizer_files.write_chatml(version)
+    (version / "serving.json").write_text(value if isinstance(value, str) else json.dumps(value))
+    return folder
+
+
+def test_a_version_is_read_with_its_tokenizer(tmp_path: Path) -> None:
+    version = load_versions(write(tmp_path, {**SERVING, "added_by_a_later_release": 1}))[2]
+    assert (version.number, version.engine_model, version.end_ids, version.pad_id) == (2, "m_engine_v2", (2, 0), 2)
+    assert version.limits == Limits(max_input_len=64, max_seq_len=128, max_batch_size=4)
+    assert len(version.tokenizer.vocabulary) > 256
+
+
+def test_files_that_are_no_version_are_left_alone(tmp_path: Path) -> None:
+    (write(tmp_path, SERVING) / "README").write_text("")
+    assert list(load_versions(tmp_path)) == [2]
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ("{", "serving.json cannot be read"),
+        ({**SERVING, "schema_version": 2}, "schema_version is 2; this gateway reads 1"),
+        ({key: value for key, value in SERVING.items() if key != "limits"}, "key 'limits' is missing"),
+        ({**SERVING, "limits": {**SERVING["limits"], "max_seq_len": "x"}}, "serving.json: invalid literal"),
+        ({**SERVING, "tokenizer": {**SERVING["tokenizer"], "eos_token_ids": []}}, "eos_token_ids is empty"),
+        ({**SERVING, "tokenizer": {**SERVING["tokenizer"], "kind": "bert"}}, "tokenizer kind is 'bert'"),
+    ],
+)
+def test_a_fault_names_the_file_and_the_key(tmp_path: Path, value: object, message: str) -> None:
+    with pytest.raises(VersionUnusable) as caught:
+        load_versions(write(tmp_path, value))
+    assert message in str(caught.value)
+
+
+def test_a_gateway_without_versions_says_so(tmp_path: Path) -> None:
+    for folder in (tmp_path, tmp_path / "absent"):
+        with pytest.raises(VersionUnusable, match="holds no engine versions"):
+            load_versions(folder)
