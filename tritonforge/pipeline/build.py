@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tritonforge.client import Client
-from tritonforge.errors import BuildError
+from tritonforge.errors import BuildError, RepositoryError
 from tritonforge.pipeline.compile import CompiledVersion, compile_version, workspace
 from tritonforge.pipeline.live import LiveServer
 from tritonforge.pipeline.plan import VersionPlan, plan_versions, refuse_changed, wanted_models
 from tritonforge.pipeline.traffic import change_traffic
 from tritonforge.repository.layout import engine_model_name, forge_folder
+from tritonforge.repository.lint import Finding, lint
 from tritonforge.repository.publish import Transaction
 from tritonforge.repository.render import render_engine, render_gateway
 from tritonforge.repository.serving import ServedVersion, read_served
@@ -161,6 +162,7 @@ def _publish(
         served = _served(loaded.repository / model.name, compiled)
         weights = _first_weights(loaded.repository, model, served, numbers)
         gateway = render_gateway(model, served, transaction.staging, weights=weights)
+        _refuse_findings(lint(transaction.staging, beside=loaded.repository))
         on_event(f"{model.name}: publishing {', '.join(engine.name for engine in engines)}")
         if options.server is None:
             transaction.publish([*engines, gateway])
@@ -174,6 +176,14 @@ def _publish(
                     live.run_tests(model.tests, number)
 
             transaction.publish([*engines, gateway], apply=apply, undo=live.take_back)
+
+
+def _refuse_findings(findings: Sequence[Finding]) -> None:
+    """What lint calls an error would be refused by the server: it is found before anything is published."""
+    errors = [finding for finding in findings if finding.severity == "error"]
+    if errors:
+        lines = "".join(f"\n  {found.code}: {found.path}:{found.line or 1}: {found.message}" for found in errors)
+        raise RepositoryError(f"what was rendered does not pass lint:{lines}", hint=errors[0].fix)
 
 
 def _served(gateway: Path, compiled: Sequence[CompiledVersion]) -> list[ServedVersion]:

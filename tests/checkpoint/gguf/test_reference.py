@@ -1,11 +1,10 @@
 """Against transformers, which reads GGUF files itself: the same weights, the same ids, the same logits.
 
-The tests of the published SmolLM2 file run when TRITONFORGE_SMOLLM2_GGUF names it.
+The slow tests do so with the published SmolLM2 file.
 """
 
 import hashlib
 import json
-import os
 import random
 from pathlib import Path
 
@@ -21,8 +20,6 @@ transformers = pytest.importorskip("transformers")
 pytestmark = pytest.mark.reference
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "smollm2_greedy.json"
-SMOLLM2 = os.environ.get("TRITONFORGE_SMOLLM2_GGUF")
-needs_smollm2 = pytest.mark.skipif(SMOLLM2 is None, reason="TRITONFORGE_SMOLLM2_GGUF names no file")
 LLAMA3_SCALING = {
     "rope_type": "llama3",
     "factor": 8.0,
@@ -96,33 +93,24 @@ def test_the_tokenizer_class_of_transformers_takes_tokenizer_json_as_it_is(tmp_p
     assert (tokenizer.bos_token_id, tokenizer.eos_token_id, tokenizer.unk_token_id) == (1, 2, 0)
 
 
-@pytest.fixture(scope="module")
-def smollm2(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return import_gguf(Path(str(SMOLLM2)), tmp_path_factory.mktemp("smollm2") / "checkpoint")
-
-
-@needs_smollm2
-def test_the_file_is_the_one_that_the_goldens_were_made_from() -> None:
-    digest = hashlib.sha256(Path(str(SMOLLM2)).read_bytes()).hexdigest()
+@pytest.mark.slow
+def test_the_file_is_the_one_that_the_goldens_were_made_from(smollm2_gguf: Path) -> None:
+    digest = hashlib.sha256(smollm2_gguf.read_bytes()).hexdigest()
     assert digest == json.loads(GOLDEN.read_text())["gguf"]["sha256"]
 
 
-@needs_smollm2
 @pytest.mark.slow
-def test_smollm2_weights_equal_those_of_transformers_to_the_bit(smollm2: Path) -> None:
-    file = Path(str(SMOLLM2))
-    expected = load(file.parent, gguf_file=file.name, dtype=torch.float16).state_dict()
+def test_smollm2_weights_equal_those_of_transformers_to_the_bit(smollm2: Path, smollm2_gguf: Path) -> None:
+    expected = load(smollm2_gguf.parent, gguf_file=smollm2_gguf.name, dtype=torch.float16).state_dict()
     made = load(smollm2, dtype=torch.float16).state_dict()
 
     assert set(made) == set(expected)
     assert [name for name in expected if not torch.equal(made[name], expected[name])] == []
 
 
-@needs_smollm2
 @pytest.mark.slow
-def test_smollm2_ids_equal_those_of_transformers(smollm2: Path) -> None:
-    file = Path(str(SMOLLM2))
-    expected = transformers.AutoTokenizer.from_pretrained(file.parent, gguf_file=file.name)
+def test_smollm2_ids_equal_those_of_transformers(smollm2: Path, smollm2_gguf: Path) -> None:
+    expected = transformers.AutoTokenizer.from_pretrained(smollm2_gguf.parent, gguf_file=smollm2_gguf.name)
     # transformers does not know how the `smollm` vocabulary cuts text and takes GPT-2's way. The published
     # tokenizer.json has this, so that digits stand alone.
     expected.backend_tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
@@ -137,7 +125,7 @@ def test_smollm2_ids_equal_those_of_transformers(smollm2: Path) -> None:
     assert made.chat_template == expected.chat_template
 
 
-@needs_smollm2
+@pytest.mark.slow
 def test_smollm2_prompts_have_the_ids_of_the_goldens(smollm2: Path) -> None:
     tokenizer = transformers.AutoTokenizer.from_pretrained(smollm2)
     for case in json.loads(GOLDEN.read_text())["cases"]:
