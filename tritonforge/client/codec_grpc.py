@@ -31,7 +31,7 @@ from tritonforge.errors import Cancelled, ClientError, ConnectFailed, StreamBrok
 FINAL = "triton_final_response"
 # Makes Triton (since 2.48) end a stream with a real gRPC status, so that a refusal can be told from a failure.
 STREAM_METADATA = (("triton_grpc_error", "true"),)
-NO_CONNECTION = ("failed to connect", "Connection refused", "DNS resolution failed", "Name or service not known")
+NO_CONNECTION = ("failed to connect", "Connection refused", "DNS resolution failed", "errors resolving")
 LOST_CONNECTION = ("Socket closed", "Connection reset", "Broken pipe", "recvmsg", "GOAWAY", "Transport closed")
 NANOSECONDS_PER_S = 1e9
 # Where the elements of a tensor are when they did not come as raw bytes; Triton always sends raw bytes.

@@ -173,7 +173,8 @@ class Client:
 
         Args:
             model: The model's name.
-            config: A configuration as JSON, instead of the config.pbtxt in its folder.
+            config: A configuration as JSON, instead of the config.pbtxt in its folder. It stays in force, also when the
+                model is loaded again without one, until the model's files change or it is unloaded (seen on 2.51).
             timeout_s: Deadline in seconds; the server goes on loading when it passes.
         """
         self._configs.pop(model, None)

@@ -1,0 +1,132 @@
+"""Servers that misbehave in ways that a real Triton does not show on demand."""
+
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from tritonforge.client import Client
+from tritonforge.errors import ClientError, ConnectFailed, NotReady, Rejected, StreamBroken, TimedOut, TransportError
+from tritonforge.server.ports import choose_free_port
+
+HOST = "127.0.0.1"
+CONFIG = b'{"name":"m","backend":"python","input":[{"name":"text_input","data_type":"TYPE_STRING","dims":[1]}]}'
+
+
+def whole(body: bytes, status: bytes = b"200 OK") -> bytes:
+    return b"HTTP/1.1 %s\r\nContent-Length: %d\r\n\r\n%s" % (status, len(body), body)
+
+
+@contextmanager
+def answering(*answers: bytes | None) -> Iterator[int]:
+    """A server that answers each connection's only request with the next of `answers`; None keeps it waiting."""
+    with socket.socket() as listener:
+        listener.bind((HOST, 0))
+        listener.listen()
+        done = threading.Event()
+
+        def serve() -> None:
+            for answer in answers:
+                connection, _ = listener.accept()
+                with connection:
+                    connection.recv(65536)
+                    if answer is None:
+                        done.wait(10)
+                    else:
+                        connection.sendall(answer)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        yield listener.getsockname()[1]
+        done.set()
+        thread.join(10)
+        assert not thread.is_alive()
+
+
+@pytest.mark.parametrize("scheme", ["grpc", "http"])
+def test_no_server_is_said_with_the_command_that_starts_one(scheme: str):
+    port = choose_free_port(host=HOST)
+    with Client(f"{scheme}://{HOST}:{port}", timeout_s=5) as client:
+        with pytest.raises(ConnectFailed, match=str(port)) as caught:
+            client.models()
+        assert "tritonforge serve" in (caught.value.hint or "")
+        assert not client.live()
+        assert not client.model_ready("m")
+        with pytest.raises(NotReady, match="the server does not answer"):
+            client.wait_ready("m", timeout_s=0.2)
+
+
+@pytest.mark.parametrize("scheme", ["grpc", "http"])
+def test_a_host_that_does_not_exist_is_a_failed_connection(scheme: str):
+    with (
+        Client(f"{scheme}://no-such-host.invalid:1", timeout_s=5) as client,
+        pytest.raises(ConnectFailed, match="no-such-host"),
+    ):
+        client.models()
+
+
+@pytest.mark.parametrize("scheme", ["grpc", "http"])
+def test_a_server_that_says_nothing_is_given_up_at_the_deadline(scheme: str):
+    with answering(None) as port, Client(f"{scheme}://{HOST}:{port}") as client:
+        start_s = time.monotonic()
+        with pytest.raises(TimedOut, match=r"no answer within 0\.3 s"):
+            client.models(timeout_s=0.3)
+        assert time.monotonic() - start_s < 3
+
+
+def test_a_connection_that_is_lost_before_the_answer_is_a_transport_error():
+    with (
+        answering(b"") as port,
+        Client(f"http://{HOST}:{port}") as client,
+        pytest.raises(TransportError, match="connection lost"),
+    ):
+        client.models()
+
+
+def test_an_answer_that_is_cut_in_the_middle_is_a_transport_error():
+    cut = whole(b'[{"name": "m"}]')[:-4]
+    with answering(cut) as port, Client(f"http://{HOST}:{port}") as client, pytest.raises(TransportError, match="lost"):
+        client.models()
+
+
+def test_a_stream_that_is_cut_says_after_how_many_responses():
+    event = b'data: {"text_output":"a"}\n\n'
+    head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Type: text/event-stream\r\n\r\n"
+    cut = head + b"%x\r\n%s\r\n" % (len(event), event)
+    with (
+        answering(whole(CONFIG), cut) as port,
+        Client(f"http://{HOST}:{port}") as client,
+        pytest.raises(StreamBroken, match="stream broken after 1 responses"),
+    ):
+        list(client.stream("m", "Hi"))
+
+
+def test_another_kind_of_server_is_recognised():
+    with (
+        answering(whole(b"<html>It works!</html>")) as port,
+        Client(f"http://{HOST}:{port}") as client,
+        pytest.raises(ClientError, match="not JSON: '<html>It works!") as caught,
+    ):
+        client.models()
+    assert caught.value.hint == "is this a Triton server?"
+
+
+def test_json_of_another_shape_is_recognised():
+    with (
+        answering(whole(b'[{"title": "m"}]')) as port,
+        Client(f"http://{HOST}:{port}") as client,
+        pytest.raises(ClientError, match="without 'name'"),
+    ):
+        client.models()
+
+
+def test_an_error_status_without_a_reason_keeps_the_status():
+    with (
+        answering(whole(b"", b"503 Service Unavailable")) as port,
+        Client(f"http://{HOST}:{port}") as client,
+        pytest.raises(Rejected, match="HTTP status 503"),
+    ):
+        client.models()
