@@ -1,0 +1,47 @@
+from pathlib import Path
+
+import click
+import pytest
+
+from tritonforge.cli.connection import choose_url
+from tritonforge.cli.main import run
+from tritonforge.errors import ServerError
+
+
+@pytest.mark.parametrize(
+    ("url", "protocol", "chosen"),
+    [
+        (None, None, "localhost:8001"),
+        (None, "http", "http://localhost:8000"),
+        ("host:1", None, "grpc://host:1"),
+        ("host:1", "http", "http://host:1"),
+        ("https://host:1", "http", "https://host:1"),
+        ("grpc://host:1", "grpc", "grpc://host:1"),
+    ],
+)
+def test_the_address_follows_from_what_was_given(url: str | None, protocol: str | None, chosen: str):
+    assert choose_url(url, protocol, None) == chosen
+
+
+def test_options_that_contradict_each_other_are_refused():
+    with pytest.raises(click.UsageError, match="--protocol grpc contradicts --url http://host:1"):
+        choose_url("http://host:1", "grpc", None)
+    with pytest.raises(click.UsageError, match="either --url or --repository"):
+        choose_url("host:1", None, Path("models"))
+
+
+def test_a_repository_without_a_server_says_how_to_start_one(tmp_path: Path):
+    with pytest.raises(ServerError, match="no server serves") as caught:
+        choose_url(None, None, tmp_path)
+    assert caught.value.hint == f"start one: tritonforge serve {tmp_path}"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["status"], ["load", "m"], ["unload", "m"], ["generate", "m", "Hi"], ["generate", "m", "Hi", "--stream"]],
+)
+def test_no_server_ends_every_command_with_7(arguments: list[str], capsys: pytest.CaptureFixture[str]):
+    assert run([*arguments, "--url", "127.0.0.1:1", "--timeout", "5", "--json"]) == 7
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "tritonforge serve" in captured.err

@@ -1,0 +1,91 @@
+"""serve as its own process: ready line, signals, exit codes."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.triton_models import write_failing, write_talker
+from tritonforge.client import Client
+from tritonforge.server import running_server
+from tritonforge.server.state import process_start
+
+PORTS = ["--grpc-port", "0", "--http-port", "0", "--metrics-port", "0"]
+
+
+def serve(repository: Path, *options: str) -> subprocess.Popen[str]:
+    argv = [sys.executable, "-m", "tritonforge", "serve", str(repository), *PORTS, *options]
+    return subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def read_json(process: subprocess.Popen[str]) -> dict[str, object]:
+    assert process.stdout is not None
+    lines = []
+    for line in process.stdout:
+        lines.append(line)
+        if line == "}\n":
+            return json.loads("".join(lines))
+    pytest.fail(f"no JSON object: {lines} {process.communicate()[1]}")
+
+
+@pytest.mark.triton
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
+def test_it_serves_until_it_is_asked_to_stop(tmp_path: Path, number: signal.Signals, code: int):
+    repository = tmp_path / "models"
+    write_talker(repository)
+    write_failing(repository)
+    process = serve(repository, "--model", "talker", "--json")
+    ready = read_json(process)
+    assert ready["models"] == ["talker"]
+    with Client(str(ready["grpc_url"])) as client:
+        assert client.generate("talker", "Hi").text == "Hi"
+        stream = client.stream("talker", "wait " * 10 + "end")
+        next(stream)
+        process.send_signal(number)
+        assert [chunk.text for chunk in stream][-1] == "end ", "a request under way finishes"
+    process.communicate(timeout=60)
+    assert process.returncode == code
+    assert running_server(repository) is None
+    assert process_start(int(str(ready["pid"]))) is None
+
+
+@pytest.mark.triton
+def test_a_server_that_dies_ends_the_command_with_its_log(tmp_path: Path):
+    write_talker(tmp_path / "models")
+    process = serve(tmp_path / "models", "--json")
+    ready = read_json(process)
+    os.kill(int(str(ready["pid"])), signal.SIGKILL)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 6
+    assert "tritonserver exited with -9" in errors
+
+
+def test_a_repository_that_does_not_exist_is_said_on_standard_error(tmp_path: Path):
+    process = serve(tmp_path / "nowhere")
+    output, errors = process.communicate(timeout=60)
+    assert (process.returncode, output) == (5, "")
+    assert "no such model repository" in errors
+
+
+@pytest.mark.parametrize("launcher", ["docker", "local"])
+def test_a_launcher_that_is_not_there_yet_is_refused(tmp_path: Path, launcher: str):
+    process = serve(tmp_path, "--launcher", launcher)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 2
+    assert f"--launcher {launcher} is not available in this version" in errors
+
+
+def test_a_taken_port_names_the_option(tmp_path: Path):
+    (tmp_path / "models" / "a").mkdir(parents=True)
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        process = serve(tmp_path / "models", "--http-port", str(listener.getsockname()[1]))
+        _, errors = process.communicate(timeout=60)
+    assert process.returncode == 6
+    assert "pass another --http-port" in errors
