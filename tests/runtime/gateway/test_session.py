@@ -187,10 +187,10 @@ def test_a_stop_that_overtakes_its_request_is_repeated() -> None:
     assert engine.stops == [engine.calls[0].request_id] * 2
 
 
-def test_an_engines_error_carries_its_name_and_kind() -> None:
+def test_an_engines_error_carries_its_name() -> None:
     meter = Meter()
-    client = serve(ScriptedEngine([Failure("no blocks are left", Status.UNAVAILABLE)]), meter=meter)
-    assert client.error == ("engine model 'm_engine_v1': no blocks are left", Status.UNAVAILABLE)
+    client = serve(ScriptedEngine([Failure("no blocks are left")]), meter=meter)
+    assert client.error == ("engine model 'm_engine_v1': no blocks are left", Status.INTERNAL)
     assert meter.outcomes == [(1, "error", None)]
 
 

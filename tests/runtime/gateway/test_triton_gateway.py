@@ -10,8 +10,10 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import grpc
 import numpy as np
 import pytest
+from tritonclient.grpc import service_pb2, service_pb2_grpc
 
 from tests.runtime.gateway.repository import ABSENT, ECHO, LIMITS, MODEL, REFUSES, SILENT_END, SLOW
 from tritonforge.client import Client
@@ -130,6 +132,20 @@ def test_a_bad_request_gets_one_clear_error(
     assert message in json.loads(body.removeprefix("data: "))["error"]
 
 
+def test_grpc_clients_that_ask_for_status_codes_get_them(gateway_server: RunningServer) -> None:
+    channel = grpc.insecure_channel(gateway_server.grpc_url)
+    stub = service_pb2_grpc.GRPCInferenceServiceStub(channel)
+    for version, expected in ((99, grpc.StatusCode.INVALID_ARGUMENT), (ABSENT, grpc.StatusCode.UNAVAILABLE)):
+        request = service_pb2.ModelInferRequest(model_name=MODEL)
+        request.inputs.add(name="text_input", datatype="BYTES", shape=[1, 1])
+        request.inputs.add(name="version", datatype="INT32", shape=[1, 1])
+        request.raw_input_contents.extend([b"\x01\0\0\0a", np.int32(version).tobytes()])
+        with pytest.raises(grpc.RpcError) as caught:
+            list(stub.ModelStreamInfer(iter([request]), metadata=[("triton_grpc_error", "true")], timeout=DEADLINE_S))
+        assert caught.value.code() is expected
+    channel.close()
+
+
 def test_errors_reach_grpc_clients_with_their_kind(grpc_client: Client) -> None:
     with pytest.raises(InvalidRequest, match="max_tokens is 0"):
         grpc_client.generate(MODEL, "a", max_tokens=0)
@@ -167,9 +183,9 @@ def test_many_requests_wait_for_their_first_token_at_the_same_time(grpc_client: 
     assert time.monotonic() - start_s < 4.0
 
 
-def test_a_client_that_leaves_in_the_middle_frees_the_engine(grpc_client: Client) -> None:
+def test_a_client_that_leaves_in_the_middle_frees_the_engine(client: Client, grpc_client: Client) -> None:
     _, _, stopped = engine_counts(grpc_client, SLOW)
-    stream = grpc_client.stream(MODEL, "a", max_tokens=200, version=SLOW)
+    stream = client.stream(MODEL, "a", max_tokens=200, version=SLOW)
     assert [next(stream).text, next(stream).text] == ["a", "a"]
     stream.close()
     wait_until(lambda: engine_counts(grpc_client, SLOW)[0] == 0, "the engine to be free")

@@ -18,7 +18,6 @@ import triton_python_backend_utils as pb_utils
 
 from . import dialect
 from .engine import Ended, EngineCall, Failure, Mailbox
-from .errors import Status
 
 _log = logging.getLogger(__name__)
 
@@ -83,15 +82,9 @@ def _forward(responses: Iterator[Any], mailbox: Mailbox) -> None:
     """Move responses to the mailbox as plain values, so that Triton's shared memory is free again at once."""
     for response in responses:
         if response.has_error():
-            mailbox.put(_failure(response.error()))
+            # Its error code is lost on the way: Triton 2.51 calls every error of a model INTERNAL here.
+            mailbox.put(Failure(response.error().message()))
             continue
         tokens = dialect.read_tokens({tensor.name(): tensor.as_numpy() for tensor in response.output_tensors()})
         if tokens is not None:
             mailbox.put(tokens)
-
-
-def _failure(error: Any) -> Failure:
-    # Error codes came with 23.12; without them every failure is an internal one.
-    code = error.code() if hasattr(error, "code") else None
-    known = {getattr(pb_utils.TritonError, status.value, None): status for status in Status}
-    return Failure(error.message(), known.get(code, Status.INTERNAL) if code is not None else Status.INTERNAL)

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from ..tensors import Array
-from .errors import Status
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,15 +47,9 @@ class Tokens:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """The engine, or Triton on its behalf, refused the request or failed.
-
-    Args:
-        reason: In their words.
-        status: The kind of error.
-    """
+    """The engine, or Triton on its behalf, refused the request or failed. `reason` is in their words."""
 
     reason: str
-    status: Status = Status.INTERNAL
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,10 +26,9 @@ class EngineFailed(Exception):
     Args:
         engine_model: Name of the engine's Triton model.
         reason: Triton's or the engine's own words.
-        status: The kind of error, as the engine gave it.
     """
 
-    def __init__(self, engine_model: str, reason: str, *, status: Status) -> None:
+    def __init__(self, engine_model: str, reason: str) -> None:
         # Triton 2.51 says `Model 'x' is not ready` of a model that it does not have as well as of one not loaded.
         absent = "is not ready" in reason or "is not found" in reason or "unknown model" in reason
         if absent:
@@ -39,4 +38,4 @@ class EngineFailed(Exception):
             super().__init__(f"engine model {engine_model!r}: {reason}")
         self.engine_model = engine_model
         self.reason = reason
-        self.status = Status.UNAVAILABLE if absent else status
+        self.status = Status.UNAVAILABLE if absent else Status.INTERNAL

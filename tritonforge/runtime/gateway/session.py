@@ -134,7 +134,7 @@ class Gateway:
                 if isinstance(event, Tokens):
                     answer.add(event)
                 elif isinstance(event, Failure) and answer.finish_reason is None:
-                    raise EngineFailed(plan.version.engine_model, event.reason, status=event.status)
+                    raise EngineFailed(plan.version.engine_model, event.reason)
             ended, gone = Ended() in events, ClientGone() in events
             if answer.finish_reason is not None or ended or gone:
                 answer.finish(None if ended else CANCELLED)
