@@ -25,8 +25,8 @@ SERVING: dict[str, Any] = {
 }
 
 
-def write(folder: Path, value: object) -> Path:
-    version = folder / "2"
+def write(folder: Path, value: object, *, number: int = 2) -> Path:
+    version = folder / str(number)
     version.mkdir()
     tokenizer_files.write_chatml(version)
     (version / "serving.json").write_text(value if isinstance(value, str) else json.dumps(value))
@@ -38,6 +38,16 @@ def test_a_version_is_read_with_its_tokenizer(tmp_path: Path) -> None:
     assert (version.number, version.engine_model, version.end_ids, version.pad_id) == (2, "m_engine_v2", (2, 0), 2)
     assert version.limits == Limits(max_input_len=64, max_seq_len=128, max_batch_size=4)
     assert len(version.tokenizer.vocabulary) > 256
+
+
+def test_versions_of_one_checkpoint_share_a_tokenizer(tmp_path: Path) -> None:
+    for number in (1, 2, 3):
+        write(tmp_path, {**SERVING, "engine_version": number}, number=number)
+    (tmp_path / "3" / "chat_template.jinja").write_text("another template")
+    versions = load_versions(tmp_path)
+    one, two, three = (versions[number].tokenizer for number in (1, 2, 3))
+    assert one is two
+    assert one is not three
 
 
 def test_files_that_are_no_version_are_left_alone(tmp_path: Path) -> None:

@@ -10,9 +10,10 @@ from typing import Any
 
 from .errors import VersionUnusable
 from .tokenization.base import Tokenizer
-from .tokenization.load import load_tokenizer
+from .tokenization.load import SharedTokenizers
 
 _SCHEMA_VERSION = 1
+_FILE_NAME = "serving.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,24 +67,25 @@ def load_versions(folder: Path) -> Mapping[int, ServedVersion]:
     numbered = [path for path in folder.iterdir() if path.name.isdigit()] if folder.is_dir() else []
     if not numbered:
         raise VersionUnusable(f"{folder} holds no engine versions; expected a folder per version, named by its number")
-    versions = [_load_version(path) for path in sorted(numbered, key=lambda path: int(path.name))]
+    tokenizers = SharedTokenizers()
+    versions = [_load_version(path, tokenizers) for path in sorted(numbered, key=lambda path: int(path.name))]
     return {version.number: version for version in versions}
 
 
-def _load_version(folder: Path) -> ServedVersion:
-    path = folder / "serving.json"
+def _load_version(folder: Path, tokenizers: SharedTokenizers) -> ServedVersion:
+    path = folder / _FILE_NAME
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise VersionUnusable(f"{path} cannot be read: {error}") from error
     try:
-        return _version(folder, value)
+        return _version(folder, value, tokenizers)
     except (KeyError, TypeError, ValueError) as error:
         what = f"key {error} is missing" if isinstance(error, KeyError) else str(error)
         raise VersionUnusable(f"{path}: {what}") from error
 
 
-def _version(folder: Path, value: Mapping[str, Any]) -> ServedVersion:
+def _version(folder: Path, value: Mapping[str, Any], tokenizers: SharedTokenizers) -> ServedVersion:
     if value["schema_version"] != _SCHEMA_VERSION:
         raise ValueError(f"schema_version is {value['schema_version']!r}; this gateway reads {_SCHEMA_VERSION}")
     tokenizer, limits = value["tokenizer"], value["limits"]
@@ -94,7 +96,7 @@ def _version(folder: Path, value: Mapping[str, Any]) -> ServedVersion:
         number=int(value["engine_version"]),
         engine_model=str(value["engine_model"]),
         dialect=str(value["dialect"]),
-        tokenizer=load_tokenizer(str(tokenizer["kind"]), folder),
+        tokenizer=tokenizers.load(str(tokenizer["kind"]), folder, apart_from=_FILE_NAME),
         end_ids=end_ids,
         pad_id=int(tokenizer["pad_token_id"]),
         limits=Limits(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 from collections.abc import Callable
 from pathlib import Path
@@ -37,3 +38,31 @@ def load_tokenizer(kind: str, folder: Path) -> Tokenizer:
     except ImportError as error:
         raise VersionUnusable(f"tokenizer kind {kind} needs a library that is not installed: {error}") from error
     return cast("Callable[[Path], Tokenizer]", getattr(module, class_name))(folder)
+
+
+class SharedTokenizers:
+    """Loads tokenizers, and the same files only once: most versions of a model are of one checkpoint."""
+
+    def __init__(self) -> None:
+        self._by_content: dict[str, Tokenizer] = {}
+
+    def load(self, kind: str, folder: Path, *, apart_from: str) -> Tokenizer:
+        """The tokenizer in `folder`, as `load_tokenizer` reads it.
+
+        Args:
+            kind: Kind of tokenizer.
+            folder: Its files.
+            apart_from: Name of the one file in the folder that is not the tokenizer's.
+
+        Raises:
+            VersionUnusable: As `load_tokenizer`.
+        """
+        digest = hashlib.sha256(kind.encode())
+        for path in sorted(path for path in folder.rglob("*") if path.is_file() and path.name != apart_from):
+            content = path.read_bytes()
+            digest.update(f"\0{path.relative_to(folder)}\0{len(content)}\0".encode())
+            digest.update(content)
+        key = digest.hexdigest()
+        if key not in self._by_content:
+            self._by_content[key] = load_tokenizer(kind, folder)
+        return self._by_content[key]
