@@ -49,7 +49,7 @@ GOOD_ROUTES = '{"weights": {"1": 100}, "salt": "g"}'
 CLEAN = [
     python_model(),
     python_model('name: "m"\nversion_policy { all {} }\n' + PYTHON) | python_model(version="2"),
-    python_model(name="with space"),
+    {"with space/config.pbtxt": ONNX, "with space/1/model.onnx": ""},
     python_model("max_batch_size: 8\ndynamic_batching { preferred_batch_size: [ 4, 8 ] }\n" + PYTHON),
     {"m/config.pbtxt": ONNX, "m/1/model.onnx": ""},
     {"m/config.pbtxt": 'platform: "onnxruntime_onnx"\n', "m/1/model.onnx": ""},
@@ -99,6 +99,8 @@ BROKEN = [
     ("backend-unknown", {"m/config.pbtxt": 'backend: "onnxruntim"', "m/1/": ""}, 1, "'onnxruntim'"),
     ("platform-mismatch", {"m/config.pbtxt": ONNX + 'platform: "onnx"', "m/1/model.onnx": ""}, 2, "'onnx'"),
     ("platform-mismatch", ensemble('backend: "python"\n' + ENSEMBLE), 1, "an ensemble with a backend"),
+    ("python-name", python_model(name="with space"), None, "has ' ' in it"),
+    ("python-name", python_model(name="modèle"), None, "is not ASCII"),
     ("model-file-missing", {"m/config.pbtxt": ONNX, "m/1/": ""}, None, "has no model.onnx"),
     ("model-file-missing", {"m/config.pbtxt": ONNX + 'default_model_filename: "a.onnx"', "m/1/model.onnx": ""}, None, "a.onnx"),
     ("tensor-incomplete", python_model('backend: "python"\ninput { name: "x" dims: 1 }'), 2, "no data_type"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from tritonforge.errors import did_you_mean
@@ -27,6 +28,8 @@ KNOWN_BACKENDS = (
 )
 # For these the platform must agree with the backend; for all others Triton accepts any text.
 PAIRED_BACKENDS = frozenset(PLATFORM_BACKENDS.values())
+# Observed on 2.51: with any of these in the path, the load of a Python model does not come back.
+UNSAFE_IN_SHELL = re.compile(r"""[\s'"$;&|()<>`\\]""")
 DEFAULT_FILES = {
     "dali": ("model.dali",),
     "onnxruntime": ("model.onnx",),
@@ -98,6 +101,27 @@ def _platform_fits_the_backend(model: ModelView, _: RepositoryView) -> Iterator[
         )
 
 
+def _python_can_take_the_name(model: ModelView, _: RepositoryView) -> Iterator[Problem]:
+    if model.backend != "python" or model.is_ensemble:
+        return
+    unsafe = UNSAFE_IN_SHELL.search(model.name)
+    if unsafe is not None:
+        yield Problem(
+            f"the folder's name has {unsafe[0]!r} in it; Triton starts Python models by a shell line without quoting, "
+            f"and loading this one never ends",
+            "use letters, digits, '.', '_' and '-'",
+            path=model.folder,
+        )
+    elif not model.name.isascii():
+        yield Problem(
+            f"the folder's name {model.name!r} is not ASCII; the import of a Python model fails where the server runs "
+            f"without a UTF-8 locale",
+            "use letters, digits, '.', '_' and '-'",
+            path=model.folder,
+            severity=Severity.WARNING,
+        )
+
+
 def _model_file_is_there(model: ModelView, _: RepositoryView) -> Iterator[Problem]:
     assert model.config is not None
     backend = model.backend or ""
@@ -136,6 +160,12 @@ BACKEND_RULES = (
         Severity.ERROR,
         "For tensorflow, tensorrt, onnxruntime and pytorch the platform must be one of the backend's.",
         _platform_fits_the_backend,
+    ),
+    ModelRule(
+        "python-name",
+        Severity.ERROR,
+        "Triton's Python backend hands the model's path to a shell, unquoted: blanks, quotes and the like break it.",
+        _python_can_take_the_name,
     ),
     ModelRule(
         "model-file-missing",

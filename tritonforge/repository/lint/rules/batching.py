@@ -131,7 +131,7 @@ BATCHING_RULES = (
     ),
     ModelRule(
         "metrics-old-server",
-        Severity.INFO,
+        Severity.WARNING,
         "A config with a field that the server's protobuf does not know is refused as a whole.",
         _metrics_are_new,
     ),

@@ -37,7 +37,7 @@ def _names_are_numbers(model: ModelView, _: RepositoryView) -> Iterator[Problem]
             )
         elif abs(version.number) > MAX_VERSION:
             yield Problem(
-                f"folder {name} is a number beyond 64 bits; Triton's version parser fails on it",
+                f"folder {name} is a number beyond 64 bits; it ends the whole server",
                 "use a smaller number",
                 path=version.path,
                 severity=Severity.ERROR,
@@ -45,7 +45,8 @@ def _names_are_numbers(model: ModelView, _: RepositoryView) -> Iterator[Problem]
         elif not version.is_exact:
             yield Problem(
                 f"folder {name} counts as version {version.number}, because Triton reads a name only up to the first "
-                f"character that is no digit; it then opens folder {version.number}",
+                f"character that is no digit; it then opens folder {version.number}, and without one the load fails "
+                f"or never ends",
                 "move it out of the model folder",
                 path=version.path,
                 severity=Severity.ERROR,
