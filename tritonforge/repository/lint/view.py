@@ -12,7 +12,7 @@ from google.protobuf import text_format
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from tritonforge.repository.layout import CONFIG_NAME
-from tritonforge.repository.lint.source import Field, find_line, read_fields
+from tritonforge.repository.lint.source import Field, find_entries, find_line, read_fields
 
 RESERVED_FOLDERS = frozenset({"warmup", "initial_state", "configs"})  # skipped by Triton inside a model folder
 PLATFORM_BACKENDS = {
@@ -91,6 +91,16 @@ class ModelView:
     def line(self, *path: str | int) -> int | None:
         """Line of a part of the config: ``line("input", 2, "dims")``."""
         return find_line(self.fields, path)
+
+    def is_written(self, *path: str) -> bool:
+        """Whether a field is given in the text, also with its default value."""
+        fields = self.fields
+        for name in path:
+            entries = find_entries(fields, name)
+            if not entries:
+                return False
+            fields = entries[0].fields
+        return True
 
     @cached_property
     def entries(self) -> Sequence[Path]:

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from tritonclient.grpc.model_config_pb2 import ModelQueuePolicy
 
 from tritonforge.repository.lint.finding import Severity
 from tritonforge.repository.lint.rule import ModelRule, Problem
 from tritonforge.repository.lint.view import ModelView, RepositoryView
+
+# Fields that came after 24.10, with the container release that brought them.
+NEW_FIELDS: Mapping[tuple[str, ...], str] = {
+    ("model_metrics",): "24.11",
+    ("ensemble_scheduling", "max_inflight_requests"): "25.11",
+}
 
 
 def _batch_size_is_possible(model: ModelView, _: RepositoryView) -> Iterator[Problem]:
@@ -93,14 +99,15 @@ def _cache_fits(model: ModelView, _: RepositoryView) -> Iterator[Problem]:
             )
 
 
-def _metrics_are_new(model: ModelView, _: RepositoryView) -> Iterator[Problem]:
-    assert model.config is not None
-    if model.config.HasField("model_metrics"):
-        yield Problem(
-            "model_metrics is known to Triton 2.52 (24.11) and later; older servers refuse the whole config",
-            "remove it for older servers",
-            line=model.line("model_metrics"),
-        )
+def _fields_are_old(model: ModelView, _: RepositoryView) -> Iterator[Problem]:
+    for path, release in NEW_FIELDS.items():
+        line = model.line(*path)
+        if line is not None and model.is_written(*path):
+            yield Problem(
+                f"{path[-1]} is known to Triton {release} and later; older servers refuse the whole config",
+                "remove it for older servers, such as the embedded one (24.10)",
+                line=line,
+            )
 
 
 BATCHING_RULES = (
@@ -130,9 +137,9 @@ BATCHING_RULES = (
         _cache_fits,
     ),
     ModelRule(
-        "metrics-old-server",
+        "new-field",
         Severity.WARNING,
         "A config with a field that the server's protobuf does not know is refused as a whole.",
-        _metrics_are_new,
+        _fields_are_old,
     ),
 )

@@ -20,6 +20,16 @@ def _dangling_links_at_the_root(repository: RepositoryView) -> Iterator[Problem]
             )
 
 
+def _is_a_repository(repository: RepositoryView) -> Iterator[Problem]:
+    path = repository.root / CONFIG_NAME
+    if path.is_file():
+        yield Problem(
+            f"there is a {CONFIG_NAME} at the root: this is a model folder, not a repository",
+            f"check {repository.root.resolve().parent}, the folder that holds the model folders",
+            path=path,
+        )
+
+
 def _not_a_model(model: ModelView, _: RepositoryView) -> Iterator[Problem]:
     if model.name.startswith("."):
         yield Problem(
@@ -82,6 +92,12 @@ def _looks_like_config(name: str) -> bool:
 
 
 ROOT_RULES = (
+    RepositoryRule(
+        "model-folder",
+        Severity.ERROR,
+        "Triton is started with the folder that holds the model folders; given a model folder, it finds no models.",
+        _is_a_repository,
+    ),
     RepositoryRule(
         "dangling-link",
         Severity.ERROR,
