@@ -4,9 +4,12 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
+import grpc
 import pytest
+from tritonclient.grpc import service_pb2, service_pb2_grpc
 
 from tritonforge.client import Client
 from tritonforge.errors import ClientError, ConnectFailed, NotReady, Rejected, StreamBroken, TimedOut, TransportError
@@ -21,8 +24,11 @@ def whole(body: bytes, status: bytes = b"200 OK") -> bytes:
 
 
 @contextmanager
-def answering(*answers: bytes | None) -> Iterator[int]:
-    """A server that answers each connection's only request with the next of `answers`; None keeps it waiting."""
+def answering(*answers: bytes | None | list[bytes | None]) -> Iterator[int]:
+    """A server that answers each connection's request with the next of `answers`.
+
+    An answer may be a list of parts; None stands for keeping the connection open and silent.
+    """
     with socket.socket() as listener:
         listener.bind((HOST, 0))
         listener.listen()
@@ -33,10 +39,11 @@ def answering(*answers: bytes | None) -> Iterator[int]:
                 connection, _ = listener.accept()
                 with connection:
                     connection.recv(65536)
-                    if answer is None:
-                        done.wait(10)
-                    else:
-                        connection.sendall(answer)
+                    for part in answer if isinstance(answer, list) else [answer]:
+                        if part is None:
+                            done.wait(10)
+                        else:
+                            connection.sendall(part)
 
         thread = threading.Thread(target=serve)
         thread.start()
@@ -130,3 +137,36 @@ def test_an_error_status_without_a_reason_keeps_the_status():
         pytest.raises(Rejected, match="HTTP status 503"),
     ):
         client.models()
+
+
+def test_a_stream_that_falls_silent_is_given_up_at_the_deadline():
+    event = b'data: {"text_output":"a"}\n\n'
+    head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Type: text/event-stream\r\n\r\n"
+    silent = [head + b"%x\r\n%s\r\n" % (len(event), event), None]
+    with answering(whole(CONFIG), silent) as port, Client(f"http://{HOST}:{port}") as client:
+        stream = client.stream("m", "Hi", timeout_s=0.5)
+        start_s = time.monotonic()
+        assert next(stream).text == "a"
+        with pytest.raises(TimedOut, match=r"no answer within 0\.5 s"):
+            next(stream)
+        assert 0.4 < time.monotonic() - start_s < 3
+
+
+class ReadyService(service_pb2_grpc.GRPCInferenceServiceServicer):
+    def ModelReady(self, request: object, context: object) -> object:
+        return service_pb2.ModelReadyResponse(ready=True)
+
+
+def test_a_client_that_was_there_first_finds_the_server_soon_after_its_start():
+    port = choose_free_port(host=HOST)
+    server = grpc.server(ThreadPoolExecutor(1))
+    service_pb2_grpc.add_GRPCInferenceServiceServicer_to_server(ReadyService(), server)
+    with Client(f"{HOST}:{port}") as client:
+        with pytest.raises(NotReady, match="does not answer"):
+            client.wait_ready("m", timeout_s=3)  # long enough for several attempts, each backing off further
+        server.add_insecure_port(f"{HOST}:{port}")
+        server.start()
+        try:
+            client.wait_ready("m", timeout_s=5)
+        finally:
+            server.stop(grace=None).wait()

@@ -17,6 +17,9 @@ CHANNEL_OPTIONS = (
     ("grpc.max_receive_message_length", -1),
     # Which proxy to use is not for a library to read from the environment.
     ("grpc.enable_http_proxy", 0),
+    # A server that is restarted is found again within about a second; the default backs off for up to two minutes.
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.max_reconnect_backoff_ms", 1000),
 )
 
 ResultT = TypeVar("ResultT")

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import socket
+import threading
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
+from contextlib import closing
 from typing import TypeVar
 
 import httpx2
@@ -20,8 +24,6 @@ ResultT = TypeVar("ResultT")
 
 class HttpTransport:
     """See `Transport`.
-
-    The deadline is kept to the piece: the body is read as it comes, and no piece may begin after it.
 
     Args:
         base_url: ``http[s]://host:port``.
@@ -41,11 +43,8 @@ class HttpTransport:
         request = self._request(call.request, timeout_s)
         deadline_s = time.monotonic() + timeout_s
         try:
-            response = self._http.send(request, stream=True)
-            try:
+            with closing(self._http.send(request, stream=True)) as response:
                 body = b"".join(self._pieces(response, deadline_s, timeout_s))
-            finally:
-                response.close()
         except httpx2.TransportError as error:
             raise self._error(error, timeout_s) from error
         return call.decode(HttpAnswer(response.status_code, body, response.headers))
@@ -58,22 +57,21 @@ class HttpTransport:
         received = 0
         request = self._request(call.request, timeout_s)
         deadline_s = time.monotonic() + timeout_s
-        response = None
         try:
-            response = self._http.send(request, stream=True)
-            pieces = self._pieces(response, deadline_s, timeout_s)
-            if response.status_code >= FIRST_ERROR_STATUS:
-                check(HttpAnswer(response.status_code, b"".join(pieces)), server=self._server)
-            for piece in pieces:
-                for result in reader.feed(piece):
-                    received += 1
-                    yield result
-            yield from reader.end()
+            # Closing the response closes the connection when the body has not ended: the server then cancels.
+            with closing(self._http.send(request, stream=True)) as response, cut_off(response, deadline_s=deadline_s):
+                pieces = self._pieces(response, deadline_s, timeout_s)
+                if response.status_code >= FIRST_ERROR_STATUS:
+                    check(HttpAnswer(response.status_code, b"".join(pieces)), server=self._server)
+                for piece in pieces:
+                    for result in reader.feed(piece):
+                        received += 1
+                        yield result
+                yield from reader.end()
         except httpx2.TransportError as error:
+            if time.monotonic() > deadline_s:
+                raise TimedOut(server=self._server, after_s=timeout_s) from error
             raise self._error(error, timeout_s, received=received) from error
-        finally:
-            if response is not None:
-                response.close()  # closes the connection when the body has not ended: the server then cancels
 
     def close(self) -> None:
         """Close all connections."""
@@ -101,3 +99,26 @@ class HttpTransport:
         if received > 0:
             return StreamBroken(str(error), server=self._server, chunks_received=received)
         return TransportError(f"connection lost: {error}", server=self._server, hint="look at the server's log")
+
+
+@contextlib.contextmanager
+def cut_off(response: httpx2.Response, *, deadline_s: float) -> Iterator[None]:
+    """End a response at the deadline, whatever it is doing: a read timeout starts anew with every piece.
+
+    Args:
+        response: A response whose body is being read.
+        deadline_s: When, by `time.monotonic`.
+    """
+    connection = response.extensions["network_stream"].get_extra_info("socket")
+
+    def cut() -> None:
+        with contextlib.suppress(OSError):  # it may just have been closed
+            connection.shutdown(socket.SHUT_RDWR)
+
+    timer = threading.Timer(max(0.0, deadline_s - time.monotonic()), cut)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()

@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import NoReturn
 
 from tritonforge.errors import RepositoryError, ServerError, ServerExited, did_you_mean
+from tritonforge.launch.command import Command
 from tritonforge.launch.process import Process
 from tritonforge.server.command import tritonserver_command
 from tritonforge.server.embedded import (
@@ -63,6 +64,7 @@ class RunningServer:
         self.models = models
         self.ready_after_s = ready_after_s
         self._process = process
+        self._stopped_with: int | None = None
 
     @property
     def grpc_url(self) -> str:
@@ -103,10 +105,12 @@ class RunningServer:
 
     def stop(self) -> int:
         """Let requests under way finish, then end the server; returns its exit code. Does nothing the second time."""
-        try:
-            return self._process.stop()
-        finally:
-            remove_state(self.repository, pid=self.pid)
+        if self._stopped_with is None:
+            try:
+                self._stopped_with = self._process.stop()
+            finally:
+                remove_state(self.repository, pid=self.pid)
+        return self._stopped_with
 
     def __enter__(self) -> RunningServer:
         return self
@@ -137,19 +141,7 @@ def start_embedded(repository: Path, *, options: ServerOptions | None = None) ->
     models = wanted_models(repository, options.models)
     check_path(repository)
     _refuse_second_server(repository)
-    installation = find_installation()
-    env = _environment(installation)
-    backends = backend_directory(installation, options.cache or default_cache())
-    address = choose_address(options)
-    command = tritonserver_command(
-        installation.binary,
-        repository,
-        address=address,
-        models=models,
-        options=options,
-        backends=backends,
-        env=env,
-    )
+    command, address = _prepare(repository, models, options)
     log = options.log or forge_folder(repository) / "logs" / "tritonserver.log"
     try:
         process = Process(command, log=log, grace_s=options.exit_timeout_s + STOP_MARGIN_S)
@@ -165,7 +157,7 @@ def start_embedded(repository: Path, *, options: ServerOptions | None = None) ->
 
 
 def wanted_models(repository: Path, models: tuple[str, ...] | None) -> tuple[str, ...]:
-    """The models to load at start: those asked for, or every folder of the repository, sorted.
+    """The models to load at start: those asked for, or every folder of the repository that is not hidden, sorted.
 
     Raises:
         RepositoryError: The repository does not exist or is empty, or a model asked for is not in it.
@@ -173,7 +165,7 @@ def wanted_models(repository: Path, models: tuple[str, ...] | None) -> tuple[str
     build = "tritonforge build writes a repository from forge.yaml"
     if not repository.is_dir():
         raise RepositoryError(f"{repository}: no such model repository", hint=build)
-    present = sorted(entry.name for entry in repository.iterdir() if entry.is_dir())
+    present = sorted(entry.name for entry in repository.iterdir() if entry.is_dir() and entry.name[0] != ".")
     if models is None:
         if not present:
             raise RepositoryError(f"{repository} holds no model", hint=build)
@@ -183,6 +175,23 @@ def wanted_models(repository: Path, models: tuple[str, ...] | None) -> tuple[str
             hint = did_you_mean(model, present) or f"models there: {', '.join(present) or 'none'}"
             raise RepositoryError(f"{repository} has no model {model!r}", hint=hint)
     return models
+
+
+def _prepare(repository: Path, models: tuple[str, ...], options: ServerOptions) -> tuple[Command, ServerAddress]:
+    installation = find_installation()
+    env = _environment(installation)
+    backends = backend_directory(installation, options.cache or default_cache())
+    address = choose_address(options)
+    command = tritonserver_command(
+        installation.binary,
+        repository,
+        address=address,
+        models=models,
+        options=options,
+        backends=backends,
+        env=env,
+    )
+    return command, address
 
 
 def _refuse_second_server(repository: Path) -> None:
