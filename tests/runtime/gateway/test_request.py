@@ -97,6 +97,7 @@ def test_empty_tensors_are_absent() -> None:
         ({"beam_width": 4}, "beam_width is 4; expected 1, beam search is not served"),
         ({"end_id": -2}, "end_id is -2; expected an integer of at least -1"),
         ({"stop_words": [f"w{i}" for i in range(300)]}, "stop_words has 300 words; expected at most 256"),
+        ({"bad_words": "x" * 600}, "bad_words has a word of 600 characters; expected at most 512"),
         ({"sticky_key": b"\xc3("}, "sticky_key is not valid UTF-8: byte 0xc3 at position 0"),
     ],
 )

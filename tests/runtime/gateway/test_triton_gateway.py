@@ -109,6 +109,11 @@ def test_log_probabilities_pass_through(grpc_client: Client) -> None:
     assert answer.cum_log_probs == pytest.approx(-1.5)
 
 
+def test_streamed_log_probabilities_come_with_their_tokens(grpc_client: Client) -> None:
+    chunks = list(grpc_client.stream(MODEL, PROMPT, max_tokens=3, return_log_probs=True))
+    assert [p for chunk in chunks for p in chunk.output_log_probs or ()] == [-0.5, -0.5, -0.5]
+
+
 @pytest.mark.parametrize(
     ("fields", "message"),
     [

@@ -12,7 +12,8 @@ from .messages import Message, parse_messages
 
 # Upstream's tensors are 32 bits wide; a seed has 64.
 _INT32_MAX = 2**31 - 1
-_MOST_STOP_WORDS = 256
+_MOST_WORDS = 256
+_LONGEST_WORD = 512  # characters; every token of an answer is compared with all of them
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +136,9 @@ def _sampling(inputs: Inputs) -> Sampling:
 def _words(inputs: Inputs, name: str) -> tuple[str, ...]:
     # NVIDIA's clients send [""] for no words.
     words = tuple(dict.fromkeys(word for word in inputs.texts(name) if word))
-    if len(words) > _MOST_STOP_WORDS:
-        raise RequestRejected(f"{name} has {len(words)} words; expected at most {_MOST_STOP_WORDS}")
+    if len(words) > _MOST_WORDS:
+        raise RequestRejected(f"{name} has {len(words)} words; expected at most {_MOST_WORDS}")
+    longest = max((len(word) for word in words), default=0)
+    if longest > _LONGEST_WORD:
+        raise RequestRejected(f"{name} has a word of {longest} characters; expected at most {_LONGEST_WORD}")
     return words

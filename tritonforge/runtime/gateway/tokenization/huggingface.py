@@ -48,7 +48,10 @@ class HuggingFaceTokenizer:
         self._template = TemplatePrompt(folder, control_texts=special, encode=self._encode_segment)
 
     def encode_text(self, text: str) -> list[int]:
-        """Ids with what the file's post-processor adds."""
+        """Ids with what the file's post-processor adds; names of special tokens in the text are read as such.
+
+        A completion prompt is the caller's own, template included, as in transformers. Chats are kept safe.
+        """
         return list(self._backend.encode(text, add_special_tokens=True).ids)
 
     def encode_chat(self, messages: Sequence[Message]) -> list[int]:
