@@ -101,12 +101,11 @@ def _cache_fits(model: ModelView, _: RepositoryView) -> Iterator[Problem]:
 
 def _fields_are_old(model: ModelView, _: RepositoryView) -> Iterator[Problem]:
     for path, release in NEW_FIELDS.items():
-        line = model.line(*path)
-        if line is not None and model.is_written(*path):
+        if path[-1] in (model.text or "") and model.is_written(*path):
             yield Problem(
                 f"{path[-1]} is known to Triton {release} and later; older servers refuse the whole config",
                 "remove it for older servers, such as the embedded one (24.10)",
-                line=line,
+                line=model.line(*path),
             )
 
 
