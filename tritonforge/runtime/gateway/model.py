@@ -15,10 +15,10 @@ from ..tensors import Array, Inputs, RequestRejected, read_inputs
 from . import dialect
 from .bls import BlsEngine
 from .errors import Status, VersionUnusable
+from .gateway import Gateway
 from .metrics import TritonMeter
 from .routing import Routes, parse_routes
 from .serving import ServedVersion, load_versions
-from .session import Gateway
 
 # Requests at their engines at once. Engines queue by themselves, so it only has to be more than they run in parallel.
 _FEWEST_ACTIVE = 64

@@ -13,8 +13,8 @@ from tests.runtime.gateway.versions import END, version
 from tritonforge.runtime.gateway.answer import Usage
 from tritonforge.runtime.gateway.engine import Ended, EngineCall, Event, Failure, Mailbox, Tokens
 from tritonforge.runtime.gateway.errors import Status
+from tritonforge.runtime.gateway.gateway import Gateway
 from tritonforge.runtime.gateway.routing import Routes
-from tritonforge.runtime.gateway.session import Gateway
 from tritonforge.runtime.tensors import Array
 
 DEADLINE_S = 20.0
@@ -220,6 +220,17 @@ def test_log_probabilities_come_with_their_tokens_and_stop_at_the_end_token() ->
     sent = [response["output_log_probs"].tolist() for response in client.responses]
     assert sent == [[[[-1.0]]], [[[-0.5]]]]
     assert client.last("cum_log_probs") == pytest.approx(-1.5)
+
+
+def test_a_fault_while_sending_stops_the_engine() -> None:
+    class Broken(Client):
+        def send(self, outputs: Mapping[str, Array], *, final: bool) -> None:
+            raise OSError("no shared memory is left")
+
+    engine = ScriptedEngine([say("a"), None], until_read)
+    with pytest.raises(OSError, match="no shared memory"):
+        serve(engine, Broken(), stream=True)
+    assert len(engine.stops) == 1
 
 
 def test_request_ids_are_unique() -> None:

@@ -119,10 +119,14 @@ class Gateway:
                 self._meter.finished(number, ERROR)
                 sender.fail(str(error), error.status)
                 return
+            except Exception:
+                # A fault of ours must not leave the engine working for nobody.
+                await self._release(plan.call, mailbox, tell=True)
+                raise
         sender.send(answer.take_chunk(), final=True)
+        self._meter.finished(number, str(answer.finish_reason), answer.usage)
         if not engine_ended:
             await self._release(plan.call, mailbox, tell=answer.was_cut)
-        self._meter.finished(number, str(answer.finish_reason), answer.usage)
 
     async def _follow(self, plan: _Plan, answer: Answer, mailbox: Mailbox, sender: Sender) -> bool:
         """Read events until the answer is over; returns whether the engine is done with the call, too."""
