@@ -14,7 +14,7 @@ from tritonforge.errors import PublishFailed, RepositoryError, RepositoryLocked
 from tritonforge.repository.history import read_generations
 from tritonforge.repository.journal import Journal, Step, undo_steps
 from tritonforge.repository.layout import archive_folder, forge_folder, staging_folder
-from tritonforge.repository.publish import Transaction
+from tritonforge.repository.publish import Transaction, recover
 
 FILE_EVENTS = ("open", "os.rename", "os.mkdir", "os.remove", "os.rmdir", "os.link", "shutil.rmtree", "os.truncate")
 
@@ -123,6 +123,19 @@ def test_an_interrupted_swap_without_kernel_support_is_undone(tmp_path: Path, re
     undo_steps(journal, repository)  # a second time changes nothing
 
     assert contents(repository) == {"engine/config.pbtxt": "old"}
+
+
+def test_a_server_start_can_ask_for_recovery_alone(repository: Path) -> None:
+    assert not recover(repository)
+    point = 1
+    while not (forge_folder(repository) / "journal.json").exists():
+        assert publish_and_die(repository, at_event=point)
+        point += 1
+
+    assert recover(repository)
+
+    assert contents(repository) == OLD
+    assert not recover(repository)
 
 
 def test_what_cannot_be_put_back_is_named(tmp_path: Path) -> None:

@@ -16,12 +16,19 @@ NO_LINK_ERRNOS = frozenset({errno.EXDEV, errno.EPERM, errno.ENOTSUP, errno.EOPNO
 
 
 @contextlib.contextmanager
-def naming(path: Path, action: str = "written") -> Iterator[None]:
-    """Turn an OSError into a `PublishFailed` that names the file."""
+def naming(path: Path, action: str = "written", *, hint: str | None = None) -> Iterator[None]:
+    """Turn an OSError into a `PublishFailed` that names the file.
+
+    Args:
+        path: The file.
+        action: What is being done to it, as a past participle.
+        hint: What to do when it fails; a full disk has a hint of its own.
+    """
     try:
         yield
     except OSError as error:
-        hint = "free some space on that file system" if error.errno in {errno.ENOSPC, errno.EDQUOT} else None
+        if error.errno in {errno.ENOSPC, errno.EDQUOT}:
+            hint = "free some space on that file system"
         raise PublishFailed(f"{path}: cannot be {action}: {error.strerror or error}", hint=hint) from error
 
 

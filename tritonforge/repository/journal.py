@@ -18,6 +18,11 @@ from tritonforge.repository.exchange import swap
 from tritonforge.repository.files import naming, replace_text, sync
 from tritonforge.repository.layout import archive_folder, staging_folder
 
+MEND_HINT = (
+    "compare the repository with staging and the newest archive in the folder beside it, put right what is wrong, and "
+    "remove journal.json there"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Step:
@@ -95,7 +100,7 @@ def undo_steps(journal: Journal, repository: Path) -> None:
         PublishFailed: A rename failed.
     """
     for step in reversed(journal.steps):
-        with naming(repository / step.path, "put back"):
+        with naming(repository / step.path, "put back", hint=MEND_HINT):
             if step.old_inode is None:
                 _take_out(journal, step, repository)
             else:
@@ -128,7 +133,7 @@ def read_journal(path: Path) -> Journal | None:
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise RepositoryError(
             f"{path}: an unfinished change is recorded here, but the record cannot be read ({error})",
-            hint="compare the repository with the newest archive folder beside the journal, then remove the journal",
+            hint=MEND_HINT,
         ) from error
 
 

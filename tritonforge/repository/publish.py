@@ -39,6 +39,7 @@ from tritonforge.repository.lock import LockHolder, RepositoryLock
 log = logging.getLogger(__name__)
 
 DEFAULT_WAIT_S = 60.0
+JOURNAL_NAME = "journal.json"
 
 
 class Transaction:
@@ -154,7 +155,7 @@ class Transaction:
 
     @property
     def _journal_path(self) -> Path:
-        return self._forge / "journal.json"
+        return self._forge / JOURNAL_NAME
 
     def _check_same_file_system(self) -> None:
         with naming(self._forge, "made"):
@@ -223,6 +224,25 @@ class Transaction:
         if staging.exists():
             with naming(staging, "removed"):
                 shutil.rmtree(staging)
+
+
+def recover(repository: Path, *, wait_s: float = DEFAULT_WAIT_S) -> bool:
+    """Undo a change that a crash interrupted, if there is one. Every `Transaction` does this on entering as well.
+
+    Args:
+        repository: The model repository.
+        wait_s: Seconds to wait for a writer that is at work.
+
+    Returns:
+        Whether there was something to finish or undo.
+
+    Raises:
+        RepositoryLocked: Another process is still changing the repository after `wait_s`.
+    """
+    if not (forge_folder(repository) / JOURNAL_NAME).exists():
+        return False
+    with Transaction(repository, purpose="recover", wait_s=wait_s):
+        return True
 
 
 def _remove_empty(folder: Path) -> None:
