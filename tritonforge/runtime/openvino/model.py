@@ -7,6 +7,7 @@ answered from the dispatcher's thread.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,8 @@ from .requests import is_stop, read_request
 from .settings import EngineSettings
 
 LOAD_DEADLINE_S = 600.0
+LOG_PROB_OUTPUTS = {"cum_log_probs", "output_log_probs"}
+OUTPUTS = {"output_ids", "sequence_length"} | LOG_PROB_OUTPUTS
 FINAL = pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL
 
 
@@ -57,7 +60,10 @@ class TritonPythonModel:
             sender.send(flags=FINAL)
             return
         wanted = read_request(inputs, self._settings)
-        reply = Reply(request.request_id(), sender, streaming=wanted.streaming, log_probs=wanted.generation.log_probs)
+        outputs = set(request.requested_output_names()) or OUTPUTS
+        if not wanted.generation.log_probs:
+            outputs = outputs - LOG_PROB_OUTPUTS
+        reply = Reply(request.request_id(), sender, streaming=wanted.streaming, outputs=outputs)
         self._dispatcher.submit(wanted.generation, reply)
 
 
@@ -68,14 +74,14 @@ class Reply:
         request_id: The client's name for the request.
         sender: Triton's response sender.
         streaming: Send tokens as they come.
-        log_probs: Send the log probabilities too.
+        outputs: Names of the tensors to send; each costs time for every token.
     """
 
-    def __init__(self, request_id: str, sender: Any, *, streaming: bool, log_probs: bool) -> None:
+    def __init__(self, request_id: str, sender: Any, *, streaming: bool, outputs: AbstractSet[str]) -> None:
         self.request_id = request_id
         self._sender = sender
         self._streaming = streaming
-        self._log_probs = log_probs
+        self._wanted = outputs
         self._ids: list[int] = []  # what has not been sent yet
         self._token_log_probs: list[float] = []
 
@@ -100,14 +106,17 @@ class Reply:
 
     def _outputs(self, cum_log_prob: float) -> list[Any]:
         """The tensors of the tokens not sent yet; shapes [batch, beam, tokens] and [batch, beam], both of 1."""
-        outputs = [
-            pb_utils.Tensor("output_ids", np.array([[self._ids]], dtype=np.int32)),
-            pb_utils.Tensor("sequence_length", np.array([[len(self._ids)]], dtype=np.int32)),
+        values: dict[str, tuple[object, type[np.generic]]] = {
+            "output_ids": ([[self._ids]], np.int32),
+            "sequence_length": ([[len(self._ids)]], np.int32),
+            "cum_log_probs": ([[cum_log_prob]], np.float32),
+            "output_log_probs": ([[self._token_log_probs]], np.float32),
+        }
+        return [
+            pb_utils.Tensor(name, np.array(value, dtype=kind))
+            for name, (value, kind) in values.items()
+            if name in self._wanted
         ]
-        if self._log_probs:
-            outputs.append(pb_utils.Tensor("cum_log_probs", np.array([[cum_log_prob]], dtype=np.float32)))
-            outputs.append(pb_utils.Tensor("output_log_probs", np.array([[self._token_log_probs]], dtype=np.float32)))
-        return outputs
 
 
 def _refuse(sender: Any, message: str, code: int) -> None:
