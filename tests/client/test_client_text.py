@@ -92,7 +92,7 @@ def test_leaving_a_stream_early_cancels_it_on_the_server(client: Client):
     for chunk in client.stream("talker", "wait " * 400):
         assert chunk.text == "wait "
         break
-    wait_until(lambda: int(client.generate("talker", "count cancelled").text) == before + 1)
+    wait_until(lambda: int(client.generate("talker", "count cancelled").text) > before)
 
 
 def test_a_deadline_ends_the_stream_here_and_on_the_server(client: Client):
@@ -101,7 +101,7 @@ def test_a_deadline_ends_the_stream_here_and_on_the_server(client: Client):
     with pytest.raises(TimedOut, match=r"no answer within 0\.5 s"):
         list(client.stream("talker", "wait " * 400, timeout_s=0.5))
     assert time.monotonic() - start_s < 5
-    wait_until(lambda: int(client.generate("talker", "count cancelled").text) == before + 1)
+    wait_until(lambda: int(client.generate("talker", "count cancelled").text) > before)
 
 
 def test_a_closed_client_says_so(client: Client):

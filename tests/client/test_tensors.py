@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
-from tritonforge.client.tensors import DTYPES, WireTensor, from_values, from_wire, to_wire
+from tritonforge.client.tensors import DTYPES, WireTensor, from_values, from_wire, plain_values, to_wire
 from tritonforge.errors import ClientError
 
 NUMERIC = sorted(name for name in DTYPES if name not in ("BYTES", "BF16"))
@@ -83,3 +83,16 @@ def test_json_values_become_arrays_of_their_datatype():
     assert from_values("y", "BYTES", [1, 2], [["a", "é"]]).tolist() == [[b"a", "é".encode()]]
     with pytest.raises(ClientError, match=r"output 'y' is not INT8 \[2\]"):
         from_values("y", "INT8", [2], [1, 2, 3])
+
+
+@given(st.data(), st.sampled_from([*NUMERIC, "BF16"]), st.integers(0, 5))
+def test_plain_values_are_those_of_the_array(data: st.DataObject, datatype: str, count: int):
+    raw = data.draw(st.binary(min_size=count * DTYPES[datatype].itemsize, max_size=count * DTYPES[datatype].itemsize))
+    raw = bytes(byte & 1 for byte in raw) if datatype == "BOOL" else raw
+    array = from_wire(WireTensor("y", datatype, (count,), raw))
+    np.testing.assert_equal(plain_values("y", datatype, raw), array.tolist())
+
+
+def test_half_an_element_is_refused():
+    with pytest.raises(ClientError, match="3 bytes, which is no whole number of INT32 elements"):
+        plain_values("y", "INT32", b"abc")

@@ -11,6 +11,7 @@ from tests.support.triton_models import write_failing, write_talker
 from tritonforge.client import Client
 from tritonforge.errors import NotReady, RepositoryError, ServerError, ServerExited
 from tritonforge.server import RunningServer, ServerOptions, running_server, start_embedded
+from tritonforge.server.launcher import wanted_models
 from tritonforge.server.state import process_start
 
 FREE = {"grpc_port": 0, "http_port": 0, "metrics_port": 0, "ready_timeout_s": 60.0}
@@ -42,6 +43,13 @@ def test_a_model_that_is_not_there_points_at_the_nearest(tmp_path: Path):
     with pytest.raises(RepositoryError, match="no model 'smolm2'") as caught:
         start_embedded(tmp_path, options=ServerOptions(models=("smolm2",)))
     assert caught.value.hint == "did you mean 'smollm2'?"
+
+
+def test_hidden_folders_are_not_taken_for_models(tmp_path: Path):
+    for name in ("b", "a", ".git"):
+        (tmp_path / name).mkdir()
+    assert wanted_models(tmp_path, None) == ("a", "b")
+    assert wanted_models(tmp_path, ()) == ()
 
 
 @pytest.mark.triton
@@ -119,5 +127,6 @@ def test_stopping_lets_a_request_finish_and_leaves_nothing(tmp_path: Path):
         text = first.text + "".join(chunk.text for chunk in stream)
         assert text.split() == ["wait"] * 10 + ["end"]
         assert server.stop() == 0
+        assert server.stop() == 0, "stopping again does nothing"
     assert running_server(repository) is None
     assert process_start(server.pid) is None

@@ -11,7 +11,7 @@ from google.protobuf.message import Message
 from tritonclient.grpc import model_config_pb2, service_pb2
 
 from tritonforge.client.rejections import rejection
-from tritonforge.client.tensors import BYTES, DTYPES, WireTensor, from_values, from_wire, to_wire
+from tritonforge.client.tensors import BYTES, DTYPES, WireTensor, from_values, from_wire, plain_values, to_wire
 from tritonforge.client.text import TextField, chunk_of, text_fields
 from tritonforge.client.transport import Call, StreamCall
 from tritonforge.client.types import (
@@ -239,8 +239,12 @@ def _text_tensor(field: TextField, *, batched: bool) -> WireTensor:
 
 
 def _chunk(response: Any, index: int) -> Chunk:
-    outputs = {name: array.reshape(-1).tolist() for name, array in _outputs(response).items()}
-    return chunk_of(outputs, index=index)
+    raw = response.raw_output_contents
+    if len(raw) == len(response.outputs):
+        pairs = zip(response.outputs, raw, strict=True)
+        return chunk_of({o.name: plain_values(o.name, o.datatype, content) for o, content in pairs}, index=index)
+    arrays = _outputs(response)
+    return chunk_of({name: array.reshape(-1).tolist() for name, array in arrays.items()}, index=index)
 
 
 def _outputs(response: Any) -> Mapping[str, Tensor]:

@@ -35,6 +35,7 @@ DTYPES: dict[str, np.dtype[np.generic]] = {
     BYTES: np.dtype(np.object_),
 }
 DATATYPES = {dtype: name for name, dtype in DTYPES.items()}
+WIRE_DTYPES = {name: dtype.newbyteorder("<") for name, dtype in DTYPES.items()}
 LENGTH = struct.Struct("<I")
 
 
@@ -90,7 +91,24 @@ def from_wire(tensor: WireTensor) -> Tensor:
             f"output {tensor.name!r} has {len(tensor.raw)} bytes, "
             f"expected {expected_bytes} for {tensor.datatype} {list(tensor.shape)}"
         )
-    return np.frombuffer(tensor.raw, dtype.newbyteorder("<")).reshape(tensor.shape)
+    return np.frombuffer(tensor.raw, WIRE_DTYPES[tensor.datatype]).reshape(tensor.shape)
+
+
+def plain_values(name: str, datatype: str, raw: bytes) -> list[object]:
+    """The elements of a raw tensor as plain Python values, without its shape.
+
+    A streamed answer is many small tensors, for which this takes a fraction of the time of making arrays.
+
+    Raises:
+        ClientError: The datatype is unknown, or the bytes are not a whole number of elements.
+    """
+    if datatype == BYTES:
+        return list(_unframe(name, raw))
+    dtype = WIRE_DTYPES[datatype] if datatype in WIRE_DTYPES else _dtype(name, datatype)
+    if len(raw) % dtype.itemsize:
+        raise ClientError(f"output {name!r} has {len(raw)} bytes, which is no whole number of {datatype} elements")
+    values: list[object] = np.frombuffer(raw, dtype).tolist()
+    return values
 
 
 def from_values(name: str, datatype: str, shape: Sequence[int], values: Sequence[object]) -> Tensor:
