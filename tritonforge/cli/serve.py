@@ -8,6 +8,7 @@ import click
 
 from tritonforge.cli.output import json_option, print_json
 from tritonforge.cli.signals import until_stopped
+from tritonforge.repository.publish import recover
 from tritonforge.server import RunningServer, ServerOptions, start_embedded
 
 
@@ -30,6 +31,7 @@ def command(repository: Path, launcher: str, models: tuple[str, ...], *, as_json
     if launcher != "embedded":
         raise click.UsageError(f"--launcher {launcher} is not available in this version; use embedded")
     options = ServerOptions(models=models or None, **chosen)  # type: ignore[arg-type]  # click has checked the types
+    recover(repository)  # a build that was killed while it published
     with until_stopped(), start_embedded(repository, options=options) as server:
         show(server, as_json=as_json)
         server.wait()

@@ -154,7 +154,11 @@ def _publish(
     """One transaction: the new engine models, then the gateway that knows them."""
     mount = loaded.spec.mount or str(loaded.repository)
     numbers = [version.version.number for version in compiled]
-    with Transaction(loaded.repository, purpose=f"build {model.name} {numbers}") as transaction:
+    with Transaction(
+        loaded.repository,
+        purpose=f"build {model.name} {numbers}",
+        on_wait=lambda holder: on_event(f"waiting for {holder or 'another writer'}"),
+    ) as transaction:
         engines = [
             render_engine(version.version, version.engine, transaction.staging, mount=mount, manifest=version.manifest)
             for version in compiled
