@@ -239,3 +239,19 @@ def test_a_reload_loses_no_stream_and_no_count(grpc_client: Client) -> None:
         grpc_client.load(MODEL)
         assert grpc_client.generate(MODEL, "a b", max_tokens=9).text == "a b"
         assert [stream.result(DEADLINE_S) for stream in streams] == ["length"] * 4
+
+
+def test_a_gateway_that_cannot_load_says_why_and_the_old_one_goes_on(
+    grpc_client: Client, gateway_server: RunningServer
+) -> None:
+    config = gateway_server.repository / MODEL / "config.pbtxt"
+    good = config.read_text()
+    try:
+        config.write_text(good.replace('{"1":', '{"99":'))
+        assert config.read_text() != good
+        with pytest.raises(Rejected, match="routes gives version 99 a weight; served versions are 1, 2, 3, 4, 5"):
+            grpc_client.load(MODEL)
+        assert grpc_client.generate(MODEL, "a b", max_tokens=9).text == "a b"
+    finally:
+        config.write_text(good)
+        grpc_client.load(MODEL)
