@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.triton_models import write_failing, write_talker
+from tests.support.triton_models import write_failing, write_slow, write_talker
 from tritonforge.client import Client
 from tritonforge.errors import NotReady, RepositoryError, ServerError, ServerExited
 from tritonforge.server import RunningServer, ServerOptions, running_server, start_embedded
@@ -114,6 +114,14 @@ def test_a_server_that_ends_early_shows_the_end_of_its_log(tmp_path: Path):
         options = ServerOptions(**FREE, extra_args=(f"--http-port={port}",))
         with pytest.raises(ServerExited, match=f"127.0.0.1:{port}"):
             start_embedded(tmp_path / "models", options=options)
+
+
+@pytest.mark.triton
+def test_a_model_that_takes_too_long_is_given_up(tmp_path: Path):
+    write_slow(tmp_path / "models")
+    with pytest.raises(NotReady, match="tritonserver with slow not ready after 2 s: the log ends with"):
+        start_embedded(tmp_path / "models", options=ServerOptions(**FREE | {"ready_timeout_s": 2.0}))
+    assert running_server(tmp_path / "models") is None
 
 
 @pytest.mark.triton

@@ -102,6 +102,17 @@ FAILING_MODEL = """
             return []
 """
 
+SLOW_MODEL = """
+    import time
+
+    class TritonPythonModel:
+        def initialize(self, args):
+            time.sleep(600)
+
+        def execute(self, requests):
+            return []
+"""
+
 TALKER_INPUTS = {
     "text_input": "STRING",
     "messages": "STRING",
@@ -147,6 +158,12 @@ def write_failing(repository: Path, name: str = "failing") -> Path:
     """A model that raises when it is loaded."""
     tensor = _tensor("x", "FP32", dims="1")
     return _write(repository, name, FAILING_MODEL, inputs=[tensor], outputs=[tensor])
+
+
+def write_slow(repository: Path, name: str = "slow") -> Path:
+    """A model that takes minutes to load."""
+    tensor = _tensor("x", "FP32", dims="1")
+    return _write(repository, name, SLOW_MODEL, inputs=[tensor], outputs=[tensor])
 
 
 def _tensor(name: str, kind: str, *, dims: str, optional: bool = False) -> str:

@@ -69,7 +69,7 @@ class HttpTransport:
                         yield result
                 yield from reader.end()
         except httpx2.TransportError as error:
-            if time.monotonic() > deadline_s:
+            if time.monotonic() >= deadline_s:
                 raise TimedOut(server=self._server, after_s=timeout_s) from error
             raise self._error(error, timeout_s, received=received) from error
 

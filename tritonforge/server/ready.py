@@ -60,8 +60,9 @@ def wait_until_ready(process: Process, http_url: str, *, models: Sequence[str], 
             if (code := process.returncode()) is not None:
                 raise ServerExited(code, tail=process.tail(), log=process.log)
             if after_s > timeout_s:
-                what = "tritonserver" if index is None else f"models {', '.join(waiting)}"
-                raise NotReady(what, after_s=after_s, reason=_last_line(process), hint=f"see {process.log}")
+                waiting = list(models) if index is None else waiting
+                what = f"tritonserver with {', '.join(waiting) or 'no models'}"
+                raise NotReady(what, after_s=after_s, reason=_last_words(process), hint=f"see {process.log}")
             time.sleep(POLL_INTERVAL_S)
 
 
@@ -122,5 +123,5 @@ def _reason(index: Sequence[IndexEntry], model: str, log: Path) -> str:
     return named[0] if named else failure_reason(log, model) or "the server gave no reason"
 
 
-def _last_line(process: Process) -> str:
-    return "".join(process.tail(1))
+def _last_words(process: Process) -> str:
+    return "the log ends with " + ("".join(process.tail(1)) or "nothing")
