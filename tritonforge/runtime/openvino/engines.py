@@ -9,6 +9,8 @@ from typing import Protocol, TypeAlias
 from .protocol import Generation, Update
 from .settings import EngineSettings
 
+EXACT_PRECISIONS = {"float32", "float16"}  # weights whose answers are to equal those of the source model
+
 Exchange: TypeAlias = Callable[[Sequence[Update]], None]
 """Sends updates and takes new commands, which call `submit` and `cancel` of the engine before it returns."""
 
@@ -48,6 +50,8 @@ def load_engine(folder: Path, settings: EngineSettings) -> Engine:
 def device_properties(settings: EngineSettings) -> dict[str, object]:
     """Properties of the CPU device that both kinds use."""
     properties: dict[str, object] = {"KV_CACHE_PRECISION": settings.kv_cache_precision}
+    if settings.precision in EXACT_PRECISIONS:
+        properties["INFERENCE_PRECISION_HINT"] = "f32"  # some CPUs would compute in bfloat16 otherwise
     if settings.num_threads is not None:
         properties["INFERENCE_NUM_THREADS"] = settings.num_threads
     return properties
