@@ -9,7 +9,7 @@ from tritonforge.cli.output import json_option, print_json, print_table
 from tritonforge.client import Client
 from tritonforge.client.status import read_status
 
-COLUMNS = ("model", "version", "state", "requests", "failed", "mean ms", "queue ms", "reason")
+COLUMNS = ("model", "version", "state", "requests", "failed", "reason")
 
 
 @click.command()
@@ -21,13 +21,6 @@ def command(client: Client, *, as_json: bool) -> None:
     if as_json:
         print_json(status)
         return
-    rows = [
-        (m.name, m.version, m.state, m.requests, m.failures, _ms(m.mean_ms), _ms(m.mean_queue_ms), m.reason.strip())
-        for m in status.models
-    ]
+    rows = [(m.name, m.version, m.state, m.requests, m.failures, m.reason.strip()) for m in status.models]
     state = "ready" if status.ready else "not ready"
     print_table(COLUMNS, rows, title=f"{status.name} {status.version} at {status.url}: {state}")
-
-
-def _ms(value: float | None) -> str:
-    return "" if value is None else f"{value:.1f}"

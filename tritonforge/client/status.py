@@ -17,10 +17,9 @@ class ModelStatus:
         version: Numeric version; empty when none was ever loaded.
         state: As in `ModelInfo`.
         reason: As in `ModelInfo`.
-        requests: Requests that succeeded since it was loaded.
-        failures: Requests that failed since it was loaded.
-        mean_ms: Mean time of a successful request in milliseconds; None when there was none.
-        mean_queue_ms: Mean time that a request waited in milliseconds; None when there was none.
+        requests: Requests that it took since it was loaded. Triton counts a decoupled model's request as a success when
+            the model has taken it, whatever it then answers; its times say as little, so they are not shown.
+        failures: Requests that failed before the model took them, since it was loaded.
     """
 
     name: str
@@ -29,8 +28,6 @@ class ModelStatus:
     reason: str
     requests: int
     failures: int
-    mean_ms: float | None
-    mean_queue_ms: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,13 +59,5 @@ def read_status(client: Client) -> ServerStatus:
 
 def _status(entry: ModelInfo, counters: ModelStatistics | None) -> ModelStatus:
     requests = counters.success_count if counters else 0
-    return ModelStatus(
-        name=entry.name,
-        version=entry.version,
-        state=entry.state,
-        reason=entry.reason,
-        requests=requests,
-        failures=counters.fail_count if counters else 0,
-        mean_ms=counters.success_s * 1000 / requests if counters and requests else None,
-        mean_queue_ms=counters.queue_s * 1000 / requests if counters and requests else None,
-    )
+    failures = counters.fail_count if counters else 0
+    return ModelStatus(entry.name, entry.version, entry.state, entry.reason, requests, failures)
