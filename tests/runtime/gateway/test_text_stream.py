@@ -12,10 +12,20 @@ from tritonforge.runtime.gateway.detokenize import Detokenizer
 from tritonforge.runtime.gateway.text_stream import TextStream
 
 
-def stream(*, stop_words: tuple[str, ...] = (), max_tokens: int = 100, trims: bool = False) -> TextStream:
-    detokenizer = Detokenizer(Letters().vocabulary, drops_first_space=False)
+def stream(
+    *,
+    stop_words: tuple[str, ...] = (),
+    max_tokens: int = 100,
+    trims: bool = False,
+    placeholder: tuple[str, str] | None = None,
+) -> TextStream:
     return TextStream(
-        detokenizer, end_ids=frozenset({END}), stop_words=stop_words, max_tokens=max_tokens, trims_edges=trims
+        Detokenizer(Letters().vocabulary, drops_first_space=False),
+        end_ids=frozenset({END}),
+        stop_words=stop_words,
+        max_tokens=max_tokens,
+        trims_edges=trims,
+        placeholder=placeholder,
     )
 
 
@@ -71,3 +81,10 @@ def test_any_chunks_give_the_same_answer(ids: list[int], cuts: list[int], trims:
     edges = [0, *sorted(min(cut, len(ids)) for cut in cuts), len(ids)]
     shown = "".join(parts.push(ids[a:b]).text for a, b in zip(edges, edges[1:], strict=False)) + parts.finish()
     assert (shown, parts.finish_reason, parts.completion_tokens) == run(whole, ids)
+
+
+def test_a_placeholder_is_filled_in_before_stop_words_are_looked_for() -> None:
+    year = ("[[y]]", "2023")
+    stopped, ended = stream(stop_words=("3!",), placeholder=year), stream(placeholder=year)
+    assert run(stopped, list(b"in [[y]], [[y]]! [[")) == ("in 2023, 202", "stop", 16)
+    assert run(ended, list(b"[[y]] [[y")) == ("2023 [[y", "stop", 9)

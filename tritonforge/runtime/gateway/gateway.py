@@ -195,6 +195,7 @@ def _new_answer(plan: _Plan) -> Answer:
         stop_words=request.stop_words,
         max_tokens=plan.prompt.max_tokens,
         trims_edges=plan.prompt.is_chat and style.trims_edges,
+        placeholder=style.placeholder if plan.prompt.is_chat else None,
     )
     return Answer(
         text,

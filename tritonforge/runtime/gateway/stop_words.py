@@ -17,7 +17,6 @@ class StopWords:
 
     def __init__(self, words: Sequence[str]) -> None:
         self._words = tuple(words)
-        self._longest = max((len(word) for word in self._words), default=0)
         self._held = ""
         self.found = False
 
@@ -33,7 +32,7 @@ class StopWords:
             self.found = True
             shown, self._held = self._held[:start], ""
             return shown
-        keep = self._longest_open_prefix()
+        keep = longest_open_prefix(self._held, self._words)
         shown, self._held = self._held[: len(self._held) - keep], self._held[len(self._held) - keep :]
         return shown
 
@@ -50,9 +49,12 @@ class StopWords:
                 best = (start + len(word), start)
         return None if best is None else best[1]
 
-    def _longest_open_prefix(self) -> int:
-        for length in range(min(self._longest - 1, len(self._held)), 0, -1):
-            tail = self._held[-length:]
-            if any(len(word) > length and word.startswith(tail) for word in self._words):
-                return length
-        return 0
+
+def longest_open_prefix(text: str, words: Sequence[str]) -> int:
+    """Length of the longest end of `text` that begins one of the words without being all of it."""
+    longest = max((len(word) for word in words), default=0)
+    for length in range(min(longest - 1, len(text)), 0, -1):
+        tail = text[-length:]
+        if any(len(word) > length and word.startswith(tail) for word in words):
+            return length
+    return 0

@@ -1,6 +1,6 @@
 """From the engine's token ids to the text of one answer, and why it ended. Pure.
 
-Order of the stages: end tokens, detokenisation, white space at the edges, stop words.
+Order of the stages: end tokens, detokenisation, placeholder, white space at the edges, stop words.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from .detokenize import Detokenizer
 from .edge_space import EdgeSpace
+from .placeholder import Placeholder
 from .stop_words import StopWords
 
 STOP = "stop"
@@ -39,6 +40,7 @@ class TextStream:
         stop_words: Texts that end the answer.
         max_tokens: Tokens after which the answer is cut; decides between the reasons `stop` and `length`.
         trims_edges: Leave out white space at both ends.
+        placeholder: A text of the model's, and what is shown for it.
     """
 
     def __init__(
@@ -48,12 +50,14 @@ class TextStream:
         end_ids: frozenset[int],
         stop_words: Sequence[str],
         max_tokens: int,
-        trims_edges: bool,
+        trims_edges: bool = False,
+        placeholder: tuple[str, str] | None = None,
     ) -> None:
         self._detokenizer = detokenizer
         self._end_ids = end_ids
         self._stop_words = StopWords(stop_words)
         self._max_tokens = max_tokens
+        self._placeholder = Placeholder(*placeholder) if placeholder is not None else None
         self._edge = EdgeSpace() if trims_edges else None
         self.completion_tokens = 0
         self.finish_reason: str | None = None
@@ -78,6 +82,8 @@ class TextStream:
             reason: Why, when it was not the engine's own end.
         """
         text = self._filter(self._detokenizer.finish())
+        if self._placeholder is not None:
+            text += self._shape(self._placeholder.finish())
         if self._stop_words.found:
             self.finish_reason = STOP
         elif self.finish_reason is None:
@@ -100,4 +106,7 @@ class TextStream:
         return text
 
     def _filter(self, text: str) -> str:
+        return self._shape(text if self._placeholder is None else self._placeholder.push(text))
+
+    def _shape(self, text: str) -> str:
         return self._stop_words.push(text if self._edge is None else self._edge.push(text))

@@ -17,10 +17,12 @@ class ReplyStyle:
     Args:
         drops_first_space: One leading space, which sentencepiece puts before the first word, is not part of the reply.
         trims_edges: White space at both ends is not part of the reply (ChatGLM, whose replies begin with a newline).
+        placeholder: A text that the model writes, and what is shown for it; None for none.
     """
 
     drops_first_space: bool = False
     trims_edges: bool = False
+    placeholder: tuple[str, str] | None = None
 
 
 class Tokenizer(Protocol):

@@ -22,6 +22,8 @@ _ROLES = ("system", "user", "assistant", "observation")
 _CHATGLM2_SPECIALS = ("[MASK]", "[gMASK]", "[sMASK]", "sop", "eop")
 _CHATGLM3_SPECIALS = (*_CHATGLM2_SPECIALS, *(f"<|{role}|>" for role in _ROLES))
 _END_ID = 2
+# The models were trained to write this where they mean the year; their own chat() fills it in.
+_TRAINING_TIME = ("[[训练时间]]", "2023年")
 
 
 class _ChatGlm:
@@ -31,7 +33,7 @@ class _ChatGlm:
         self._prefix = [self._ids[name] for name in _PREFIX]
         silent = dict.fromkeys((*self._ids.values(), 0, 1, _END_ID), SILENT)
         self.vocabulary = self._file.vocabulary(extra=silent, shows_unknown=False)
-        self.reply_style = ReplyStyle(drops_first_space=True, trims_edges=True)
+        self.reply_style = ReplyStyle(drops_first_space=True, trims_edges=True, placeholder=_TRAINING_TIME)
 
     def encode_text(self, text: str) -> list[int]:
         """`[gMASK] sop` and the text."""
