@@ -48,6 +48,8 @@ class TritonPythonModel:
                 _refuse(sender, str(error), pb_utils.TritonError.INVALID_ARG)
             except EngineDown as error:
                 _refuse(sender, str(error), pb_utils.TritonError.UNAVAILABLE)
+            except Exception as error:  # noqa: BLE001 - whatever it is, no client may be left waiting for an answer
+                _refuse(sender, f"{type(error).__name__}: {error}", pb_utils.TritonError.INTERNAL)
 
     def finalize(self) -> None:
         """End the worker process."""
