@@ -206,13 +206,16 @@ def test_a_client_that_leaves_frees_the_engine(shared: Dispatcher) -> None:
     assert len(answer.ids) < LONG
 
 
-def test_a_listener_that_fails_does_not_stop_the_others(shared: Dispatcher) -> None:
+def test_a_listener_that_fails_is_dropped_and_does_not_stop_the_others(shared: Dispatcher) -> None:
     class Failing(Answer):
         def update(self, update: Update) -> None:
+            super().update(update)
             raise OSError("the client's socket is closed")
 
-    shared.submit(Generation(PROMPT, 5), Failing())
+    failing = Failing()
+    shared.submit(Generation(PROMPT, LONG), failing)
     assert ask(shared, Generation(PROMPT, 5)).last().finish == "length"
+    assert failing.last().finish == "cancelled"
 
 
 def test_a_killed_worker_fails_what_it_held_and_comes_back(dispatcher: Dispatcher) -> None:

@@ -155,6 +155,8 @@ class Dispatcher:
             listener.update(update)
         except Exception as error:  # noqa: BLE001 - one request's trouble must not reach the others
             self._log(f"request {listener.request_id!r}: {type(error).__name__}: {error}")
+            if not update.final:
+                self._cancel_where(lambda held: held is listener)
 
     def _replace(self, worker: WorkerProcess) -> None:
         """Bury a worker that has ended and see to the next one."""
