@@ -37,7 +37,9 @@ def plain(value: object) -> object:
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]], *, title: str | None = None) -> None:
     """Print rows as a table on standard output."""
-    table = Table(*columns, title=title, title_justify="left", header_style="bold")
+    table = Table(title=title, title_justify="left", header_style="bold")
+    for column in columns:
+        table.add_column(column, overflow="fold")  # a name that was cut cannot be copied
     for row in rows:
         table.add_row(*("" if cell is None else str(cell) for cell in row))
     Console().print(table)
