@@ -1,0 +1,189 @@
+"""forge.yaml → repository, without a server: what is built, what is left alone, what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.support.checkpoints import write_llama
+from tests.support.full_disk import file_size_limit
+from tests.support.gguf_files import from_checkpoint
+from tritonforge.cli.main import run
+from tritonforge.errors import BuildError, RepositoryError, SpecError
+from tritonforge.pipeline.build import BuildOptions, BuildResult, build_spec
+from tritonforge.pipeline.preview import preview_spec
+from tritonforge.repository.traffic import read_routes
+from tritonforge.spec.load import load_spec
+
+INT8 = "{engine: {kind: openvino, precision: int8, runtime: {kv_cache_gib: 0.1}}}"
+INT4 = "{engine: {kind: openvino, precision: int4, runtime: {kv_cache_gib: 0.1}}}"
+
+
+def write_spec(folder: Path, checkpoint: Path, *, versions: str = f"1: {INT8}", more: str = "") -> Path:
+    path = folder / "forge.yaml"
+    path.write_text(
+        f"schema: 1\nrepository: ./models\nmodels:\n  - name: tiny\n    checkpoint: {checkpoint}\n"
+        f"    versions:\n      {versions}\n{more}"
+    )
+    return path
+
+
+def build(spec: Path, **options: object) -> BuildResult:
+    return build_spec(load_spec(spec), BuildOptions(**options), on_event=lambda line: None)
+
+
+def states(result: BuildResult) -> dict[int, str]:
+    return {version.version: version.state for version in result.versions}
+
+
+def tree(folder: Path) -> dict[str, int]:
+    """Files below a folder with their times of change."""
+    return {str(path.relative_to(folder)): path.stat().st_mtime_ns for path in folder.rglob("*") if path.is_file()}
+
+
+def test_second_build_changes_nothing(tiny_llama: Path, tmp_path: Path) -> None:
+    spec = write_spec(tmp_path, tiny_llama)
+    assert states(build(spec)) == {1: "new"}
+    before = tree(tmp_path / "models")
+
+    assert states(build(spec)) == {1: "unchanged"}
+    assert tree(tmp_path / "models") == before
+
+
+def test_new_version_leaves_the_files_of_the_old_one_alone(tiny_llama: Path, tmp_path: Path) -> None:
+    build(write_spec(tmp_path, tiny_llama))
+    before = tree(tmp_path / "models" / "tiny_engine_v1")
+
+    result = build(write_spec(tmp_path, tiny_llama, versions=f"1: {INT8}\n      2: {INT4}"))
+
+    assert states(result) == {1: "unchanged", 2: "new"}
+    assert tree(tmp_path / "models" / "tiny_engine_v1") == before
+    assert result.traffic["tiny"] == {1: 100, 2: 0}
+
+
+def test_published_version_is_not_changed_under_its_number(tiny_llama: Path, tmp_path: Path) -> None:
+    build(write_spec(tmp_path, tiny_llama))
+    before = tree(tmp_path / "models")
+    changed = write_spec(tmp_path, tiny_llama, versions=f"1: {INT4}")
+
+    with pytest.raises(RepositoryError, match="tiny version 1 is published") as caught:
+        build(changed)
+
+    assert "--replace" in str(caught.value.hint)
+    assert tree(tmp_path / "models") == before
+    assert states(build(changed, replace=True)) == {1: "changed"}
+    settings = json.loads((tmp_path / "models" / "tiny_engine_v1" / "1" / "engine.json").read_text())
+    assert settings["precision"] == "int4"
+
+
+def test_changed_checkpoint_is_noticed(tmp_path: Path) -> None:
+    checkpoint = write_llama(tmp_path / "checkpoint", max_position=4096)
+    spec = write_spec(tmp_path, checkpoint)
+    build(spec)
+    write_llama(checkpoint, max_position=4096, seed=1)
+
+    with pytest.raises(RepositoryError, match="is not what the spec asks for"):
+        build(spec)
+
+
+def test_traffic_in_the_spec_is_brought_to_the_repository(tiny_llama: Path, tmp_path: Path) -> None:
+    versions = f"1: {INT8}\n      2: {INT4}"
+    build(write_spec(tmp_path, tiny_llama, versions=versions))
+
+    result = build(write_spec(tmp_path, tiny_llama, versions=versions, more="    traffic: {1: 25, 2: 75}\n"))
+
+    assert states(result) == {1: "unchanged", 2: "unchanged"}
+    assert read_routes(tmp_path / "models", "tiny").weights == {1: 25, 2: 75}
+
+
+def test_one_version_can_be_built_alone(tiny_llama: Path, tmp_path: Path) -> None:
+    spec = write_spec(tmp_path, tiny_llama, versions=f"1: {INT8}\n      2: {INT4}")
+
+    assert states(build(spec, version=1)) == {1: "new"}
+    assert not (tmp_path / "models" / "tiny_engine_v2").exists()
+
+
+def test_traffic_to_versions_that_are_not_built_is_refused(tiny_llama: Path, tmp_path: Path) -> None:
+    versions, traffic = f"1: {INT8}\n      2: {INT4}", "    traffic: {1: 0, 2: 100}\n"
+
+    with pytest.raises(BuildError, match="gives nothing to the published versions"):
+        build(write_spec(tmp_path, tiny_llama, versions=versions, more=traffic), version=1)
+
+
+def test_limits_left_out_fit_the_model(tmp_path: Path) -> None:
+    build(write_spec(tmp_path, write_llama(tmp_path / "checkpoint", max_position=256)))
+
+    settings = json.loads((tmp_path / "models" / "tiny_engine_v1" / "1" / "engine.json").read_text())
+    assert settings["limits"] == {"max_batch_size": 32, "max_input_len": 128, "max_seq_len": 256}
+
+
+def test_gguf_file_is_imported_once(tiny_llama: Path, tmp_path: Path) -> None:
+    file = from_checkpoint(tiny_llama).write(tmp_path / "model.gguf")
+    build(write_spec(tmp_path, file))
+    cache = tmp_path / "models.forge" / "checkpoints"
+    before = tree(cache)
+
+    build(write_spec(tmp_path, file, versions=f"1: {INT8}\n      2: {INT4}"))
+
+    assert len(list(cache.iterdir())) == 1
+    assert tree(cache) == before
+
+
+def test_preview_writes_nothing(tiny_llama: Path, tmp_path: Path) -> None:
+    spec = load_spec(write_spec(tmp_path, tiny_llama))
+
+    preview = preview_spec(spec, BuildOptions())
+
+    assert preview.files == (
+        "tiny/1/versions/1/",
+        "tiny/config.pbtxt",
+        "tiny_engine_v1/1/",
+        "tiny_engine_v1/config.pbtxt",
+    )
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["forge.yaml"]
+
+
+def test_unknown_model_or_version_is_named(tiny_llama: Path, tmp_path: Path) -> None:
+    spec = write_spec(tmp_path, tiny_llama)
+
+    with pytest.raises(SpecError, match="no model 'tyny'") as caught:
+        build(spec, model="tyny")
+    assert "tiny" in str(caught.value.hint)
+    with pytest.raises(SpecError, match="no version 7"):
+        build(spec, version=7)
+
+
+def test_other_engine_kinds_are_refused_before_any_work(tiny_llama: Path, tmp_path: Path) -> None:
+    spec = write_spec(tmp_path, tiny_llama, versions='1: {engine: {kind: tensorrt_llm, release: "0.16.0"}}')
+
+    with pytest.raises(BuildError, match="'tensorrt_llm' is not built by this release"):
+        build(spec)
+
+    assert not (tmp_path / "models").exists()
+
+
+def test_nothing_of_a_model_is_published_when_one_version_fails(tiny_llama: Path, tmp_path: Path) -> None:
+    other = write_llama(tmp_path / "broken")
+    (other / "model.safetensors").write_bytes((other / "model.safetensors").read_bytes()[:-100])
+    broken = f"{{checkpoint: {other}, engine: {{kind: openvino}}}}"
+    spec = write_spec(tmp_path, tiny_llama, versions=f"1: {INT8}\n      2: {broken}")
+
+    assert run(["build", "-f", str(spec)]) == 3
+
+    assert not list(tmp_path.glob("models/*"))
+    assert not list(tmp_path.glob("models.forge/work/*"))
+
+
+def test_full_disk_leaves_the_repository_as_it_was(tiny_llama: Path, tmp_path: Path) -> None:
+    build(write_spec(tmp_path, tiny_llama))
+    before = tree(tmp_path / "models")
+    spec = write_spec(tmp_path, tiny_llama, versions=f"1: {INT8}\n      2: {INT4}")
+
+    with file_size_limit(50_000):
+        code = run(["build", "-f", str(spec)])
+
+    assert code in (3, 4, 5)
+    assert tree(tmp_path / "models") == before
+    assert states(build(spec)) == {1: "unchanged", 2: "new"}
