@@ -29,8 +29,6 @@ from tritonforge.client.types import (
 from tritonforge.errors import Cancelled, ClientError, ConnectFailed, StreamBroken, TimedOut, TransportError
 
 FINAL = "triton_final_response"
-# Makes Triton (since 2.48) end a stream with a real gRPC status, so that a refusal can be told from a failure.
-STREAM_METADATA = (("triton_grpc_error", "true"),)
 NO_CONNECTION = ("failed to connect", "Connection refused", "DNS resolution failed", "errors resolving")
 LOST_CONNECTION = ("Socket closed", "Connection reset", "Broken pipe", "recvmsg", "GOAWAY", "Transport closed")
 NANOSECONDS_PER_S = 1e9

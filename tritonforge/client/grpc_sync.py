@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import grpc
 from tritonclient.grpc import service_pb2_grpc
 
-from tritonforge.client.codec_grpc import STREAM_METADATA, GrpcRequest, error_of
+from tritonforge.client.codec_grpc import GrpcRequest, error_of
 from tritonforge.client.transport import Call, StreamCall
 from tritonforge.errors import ClientError, UsageBug
 
@@ -54,7 +54,9 @@ class GrpcTransport:
         reader = call.open()
         received = 0
         # The stream is closed on our side after the one request, so the server ends it after the last response.
-        running = self._method(call.request)(iter((call.request.message,)), timeout=timeout_s, metadata=STREAM_METADATA)
+        # Never with the metadata `triton_grpc_error`, which would give errors a status: with it Triton 2.51 ends in a
+        # segmentation fault once it has refused some tens of requests.
+        running = self._method(call.request)(iter((call.request.message,)), timeout=timeout_s)
         try:
             for answer in running:
                 for result in reader.feed(answer):

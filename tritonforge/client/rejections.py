@@ -10,7 +10,8 @@ from tritonforge.errors import InvalidRequest, ModelNotFound, ModelNotReady, Rej
 
 NOT_READY = ("has no available versions", "is not available", "UNAVAILABLE state", "Model version not ready")
 NOT_FOUND = ("Request for unknown model", "failed to poll from model repository")
-INVALID = ("Unable to parse", "unexpected inference input", "doesn't support models with decoupled")
+# The last is how the models of this project say that a field is wrong: its value, and what was expected.
+INVALID = ("Unable to parse", "unexpected inference input", "doesn't support models with decoupled", "; expected ")
 INVALID_STATUS = ("INVALID_ARGUMENT", "400")
 HINTS = {
     "failed to poll from model repository": (
