@@ -111,7 +111,7 @@ def serve(engine: ScriptedEngine, client: Client | None = None, meter: Meter | N
     async def run() -> None:
         versions = {1: version(1), 2: version(2)}
         routes = Routes({1: 1.0, 2: 0.0}, "m")
-        gateway = Gateway(versions, routes, engine=engine, meter=meter or Meter(), most_active=2)
+        gateway = Gateway(versions, routes, engine=engine, meter=meter or Meter())
         await asyncio.wait_for(gateway.serve(inputs_of(**{"text_input": "Hi", **fields}), client), DEADLINE_S)
 
     asyncio.run(run())
@@ -238,16 +238,3 @@ def test_request_ids_are_unique() -> None:
     serve(engine)
     serve(engine)
     assert len({call.request_id for call in engine.calls}) == 2
-
-
-def test_no_more_requests_are_at_their_engines_than_allowed() -> None:
-    engine = ScriptedEngine([say("a"), say("b")], until_read)
-
-    async def run() -> list[Client]:
-        gateway = Gateway({1: version(1)}, Routes({1: 1.0}, "m"), engine=engine, meter=Meter(), most_active=2)
-        clients = [Client() for _ in range(8)]
-        await asyncio.gather(*(gateway.serve(inputs_of(text_input="Hi"), client) for client in clients))
-        return clients
-
-    assert [client.text() for client in asyncio.run(run())] == ["ab"] * 8
-    assert engine.most_running == 2

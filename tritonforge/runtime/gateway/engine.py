@@ -66,20 +66,19 @@ Event = Tokens | Failure | Ended | ClientGone
 
 
 class Mailbox:
-    """Events of one request, put in from any thread and read by one coroutine.
+    """Events of one request, put in and read in one event loop.
 
     Reading takes all there is: a reader that lags gets several events at once, and can answer them with one response.
     """
 
     def __init__(self) -> None:
-        self._loop = asyncio.get_running_loop()
         self._events: deque[Event] = deque()
         self._filled = asyncio.Event()
 
     def put(self, event: Event) -> None:
-        """Add an event; may be called from any thread."""
+        """Add an event."""
         self._events.append(event)
-        self._loop.call_soon_threadsafe(self._filled.set)
+        self._filled.set()
 
     async def read(self) -> list[Event]:
         """Wait for at least one event; returns all that are there, in order."""

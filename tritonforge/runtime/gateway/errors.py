@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import enum
 
+# What Triton 2.51 says of a model that it does not have, or that is not loaded.
+_ABSENT = ("is not ready", "is not found", "unknown model", "no available versions")
+
 
 class Status(enum.Enum):
     """Whose fault an error is, by the names that Triton gives its error codes."""
@@ -20,6 +23,10 @@ class VersionUnusable(Exception):
     """The files of an engine version, or the routes, do not let the gateway serve it; found when the gateway loads."""
 
 
+class ServerUnsuitable(Exception):
+    """The server runs with settings under which the gateway cannot reach its engines; found when the gateway loads."""
+
+
 class EngineFailed(Exception):
     """An engine model did not take a request, or failed while it ran.
 
@@ -29,8 +36,7 @@ class EngineFailed(Exception):
     """
 
     def __init__(self, engine_model: str, reason: str) -> None:
-        # Triton 2.51 says `Model 'x' is not ready` of a model that it does not have as well as of one not loaded.
-        absent = "is not ready" in reason or "is not found" in reason or "unknown model" in reason
+        absent = any(words in reason for words in _ABSENT)
         if absent:
             load = f"tritonforge load {engine_model}, or POST v2/repository/models/{engine_model}/load"
             super().__init__(f"engine model {engine_model!r} is not ready; load it ({load}), or move its traffic")

@@ -61,7 +61,6 @@ class Gateway:
         routes: How traffic is divided among them.
         engine: Runs engine calls.
         meter: Takes the measurements.
-        most_active: Requests that may be at their engines at the same time; more wait here for their turn.
     """
 
     def __init__(
@@ -71,13 +70,11 @@ class Gateway:
         *,
         engine: Engine,
         meter: Meter,
-        most_active: int,
     ) -> None:
         self._versions = versions
         self._routes = routes
         self._engine = engine
         self._meter = meter
-        self._turns = asyncio.Semaphore(most_active)
         self._presence = Presence()
 
     async def serve(self, inputs: Inputs, sender: Sender) -> None:
@@ -88,8 +85,7 @@ class Gateway:
             self._meter.finished(None, REJECTED)
             sender.fail(str(error), Status.INVALID_ARG)
             return
-        async with self._turns:
-            await self._generate(plan, sender)
+        await self._generate(plan, sender)
 
     def _plan(self, inputs: Inputs) -> _Plan:
         received_s = time.monotonic()

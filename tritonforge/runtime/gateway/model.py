@@ -13,16 +13,17 @@ import triton_python_backend_utils as pb_utils
 
 from ..tensors import Array, Inputs, RequestRejected, read_inputs
 from . import dialect
-from .bls import BlsEngine
 from .errors import Status, VersionUnusable
 from .gateway import Gateway
+from .grpc_engine import GrpcEngine
 from .metrics import TritonMeter
 from .routing import Routes, parse_routes
+from .server_address import grpc_address_of_parent
 from .serving import ServedVersion, load_versions
 
-# Requests at their engines at once. Engines queue by themselves, so it only has to be more than they run in parallel.
-_FEWEST_ACTIVE = 64
-_MOST_ACTIVE = 512
+# Triton 2.51 first starts a coroutine and then notes it down. One that has ended by then makes an error in the log, and
+# is never forgotten; so none ends before the thread that started it had its turn (Python switches threads every 5 ms).
+_NOTED_AFTER_S = 0.02
 _log = logging.getLogger(__name__)
 
 
@@ -30,30 +31,27 @@ class TritonPythonModel:
     """What Triton loads: text in, text out, one coroutine per request."""
 
     def initialize(self, args: Mapping[str, str]) -> None:
-        """Read the routes and every engine version's files. Raises VersionUnusable, which Triton shows."""
+        """Read the routes and every engine version's files.
+
+        Raises:
+            VersionUnusable, ServerUnsuitable: The gateway cannot serve; Triton shows why.
+        """
         config = json.loads(args["model_config"])
         parameter = config.get("parameters", {}).get("routes", {}).get("string_value", "")
         routes = parse_routes(parameter)
         versions = load_versions(Path(args["model_repository"]) / args["model_version"] / "versions")
         _check(routes, versions)
-        capacity = sum(version.limits.max_batch_size for version in versions.values())
-        most_active = min(max(2 * capacity, _FEWEST_ACTIVE), _MOST_ACTIVE)
-        self._engine = BlsEngine(most_active)
         self._gateway = Gateway(
             versions,
             routes,
-            engine=self._engine,
+            engine=GrpcEngine(grpc_address_of_parent()),
             meter=TritonMeter(config["name"]),
-            most_active=most_active,
         )
 
     async def execute(self, requests: Sequence[Any]) -> None:
         """Answer requests; other calls of `execute` run while this one waits."""
-        await asyncio.gather(*(self._serve(request) for request in requests))
-
-    def finalize(self) -> None:
-        """End the threads."""
-        self._engine.close()
+        noted = asyncio.sleep(_NOTED_AFTER_S)
+        await asyncio.gather(noted, *(self._serve(request) for request in requests))
 
     async def _serve(self, request: Any) -> None:
         sender = _TritonSender(request.get_response_sender())
