@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from tritonforge.errors import PublishFailed, RepositoryError, RepositoryLocked
+from tritonforge.places import forge_folder
 from tritonforge.repository.history import read_generations
 from tritonforge.repository.journal import Journal, Step, undo_steps
-from tritonforge.repository.layout import archive_folder, forge_folder, staging_folder
+from tritonforge.repository.layout import archive_folder, staging_folder
 from tritonforge.repository.publish import Transaction, recover
 
 FILE_EVENTS = ("open", "os.rename", "os.mkdir", "os.remove", "os.rmdir", "os.link", "shutil.rmtree", "os.truncate")

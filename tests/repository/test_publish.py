@@ -11,9 +11,10 @@ import pytest
 
 from tests.repository.specs import copy_models, make_engine, make_model
 from tritonforge.errors import PublishFailed, ServerError, UsageBug
+from tritonforge.places import forge_folder
 from tritonforge.repository.exchange import swap
 from tritonforge.repository.history import digest_of_tree, read_generations
-from tritonforge.repository.layout import archive_folder, forge_folder, list_models
+from tritonforge.repository.layout import archive_folder, list_models
 from tritonforge.repository.publish import Transaction
 from tritonforge.repository.render import render_engine
 

@@ -86,3 +86,10 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path):
     (tmp_path / "models.forge").write_text("a file")
     with pytest.raises(ServerError, match=r"models\.forge"):
         write_state(tmp_path / "models", own_state())
+
+
+def test_a_link_to_the_repository_leads_to_the_same_server(tmp_path: Path):
+    (tmp_path / "disk" / "models").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "disk" / "models")
+    write_state(tmp_path / "link", own_state())
+    assert running_server(tmp_path / "disk" / "models") == ADDRESS

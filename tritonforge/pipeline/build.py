@@ -12,7 +12,8 @@ from tritonforge.pipeline.compile import CompiledVersion, compile_version, works
 from tritonforge.pipeline.live import LiveServer
 from tritonforge.pipeline.plan import VersionPlan, plan_versions, refuse_changed, wanted_models
 from tritonforge.pipeline.traffic import change_traffic
-from tritonforge.repository.layout import engine_model_name, forge_folder
+from tritonforge.places import forge_folder
+from tritonforge.repository.layout import engine_model_name
 from tritonforge.repository.lint import Finding, lint
 from tritonforge.repository.publish import Transaction
 from tritonforge.repository.render import render_engine, render_gateway

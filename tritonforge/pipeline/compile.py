@@ -21,7 +21,7 @@ from tritonforge.engine.build import build
 from tritonforge.errors import UsageBug
 from tritonforge.pipeline.plan import VersionPlan
 from tritonforge.pipeline.sources import checkpoint_folder
-from tritonforge.repository.layout import forge_folder
+from tritonforge.places import forge_folder
 from tritonforge.repository.manifest import Manifest
 from tritonforge.spec.engine import OpenVinoEngineSpec
 from tritonforge.spec.model import ResolvedVersion

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tritonforge.errors import RepositoryError
+from tritonforge.places import forge_folder
 from tritonforge.repository.files import naming, replace_text
-from tritonforge.repository.layout import forge_folder
 
 SCHEMA_VERSION = 1
 # Larger files are engines and weights: their manifest names them, so their size is enough here.

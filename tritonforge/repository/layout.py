@@ -57,12 +57,6 @@ def split_engine_model_name(name: str) -> tuple[str, int] | None:
     return (match["model"], int(match["version"])) if match else None
 
 
-def forge_folder(repository: Path) -> Path:
-    """Folder beside the repository for staging, archive, history and lock. Triton would take it for a model inside."""
-    repository = repository.resolve()
-    return repository.with_name(repository.name + ".forge")
-
-
 def staging_folder(forge: Path) -> Path:
     """Folder that is laid out like the repository and holds what is about to be published."""
     return forge / "staging" / "tree"

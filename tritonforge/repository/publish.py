@@ -15,6 +15,7 @@ from pathlib import Path
 from types import TracebackType
 
 from tritonforge.errors import PublishFailed, TritonforgeError, UsageBug
+from tritonforge.places import forge_folder
 from tritonforge.repository.files import naming, sync, sync_tree
 from tritonforge.repository.history import (
     Change,
@@ -33,7 +34,7 @@ from tritonforge.repository.journal import (
     undo_steps,
     write_journal,
 )
-from tritonforge.repository.layout import archive_folder, forge_folder, staging_folder
+from tritonforge.repository.layout import archive_folder, staging_folder
 from tritonforge.repository.lock import LockHolder, RepositoryLock
 
 log = logging.getLogger(__name__)

@@ -13,6 +13,7 @@ from typing import NoReturn
 from tritonforge.errors import RepositoryError, ServerError, ServerExited, did_you_mean
 from tritonforge.launch.command import Command
 from tritonforge.launch.process import Process
+from tritonforge.places import forge_folder
 from tritonforge.server.command import tritonserver_command
 from tritonforge.server.embedded import (
     Installation,
@@ -28,7 +29,6 @@ from tritonforge.server.ports import choose_address
 from tritonforge.server.ready import wait_until_ready
 from tritonforge.server.state import (
     ServerState,
-    forge_folder,
     process_start,
     remove_state,
     running_state,

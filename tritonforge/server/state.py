@@ -1,8 +1,4 @@
-"""Which server serves a repository: a small file beside it, written when the server is ready and removed at its end.
-
-The repository's forge folder (`<repository>.forge`) holds everything about a repository that Triton must not see, since
-Triton takes every folder inside the repository for a model.
-"""
+"""Which server serves a repository: a small file beside it, written when the server is ready and removed at its end."""
 
 from __future__ import annotations
 
@@ -13,6 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from tritonforge.errors import ServerError
+from tritonforge.places import forge_folder
 from tritonforge.server.options import ServerAddress
 
 SCHEMA_VERSION = 1
@@ -34,12 +31,6 @@ class ServerState:
     pid: int
     started_ticks: int
     log: Path
-
-
-def forge_folder(repository: Path) -> Path:
-    """The folder beside a repository that holds logs, state, staging, history and archive."""
-    path = repository.absolute()
-    return path.with_name(f"{path.name}.forge")
 
 
 def state_file(repository: Path) -> Path:
