@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 from tritonclient.grpc import service_pb2
 
-from tritonforge.client.codec_grpc import GrpcCodec, error_of, infer_result
+from tritonforge.client.codec_grpc import GrpcCodec
 from tritonforge.client.codec_http import HttpCodec, infer_request
+from tritonforge.client.grpc_messages import infer_result
+from tritonforge.client.grpc_readers import error_of
 from tritonforge.client.http_messages import HttpAnswer, check
 from tritonforge.client.types import GenerateRequest, InferRequest, ModelConfig, TensorInfo
 from tritonforge.errors import (

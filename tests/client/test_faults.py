@@ -5,17 +5,29 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import grpc
 import pytest
 from tritonclient.grpc import service_pb2, service_pb2_grpc
 
 from tritonforge.client import Client
-from tritonforge.errors import ClientError, ConnectFailed, NotReady, Rejected, StreamBroken, TimedOut, TransportError
+from tritonforge.errors import (
+    ClientError,
+    ConnectFailed,
+    ModelNotFound,
+    NotReady,
+    Rejected,
+    StreamBroken,
+    TimedOut,
+    TransportError,
+)
 from tritonforge.server.ports import choose_free_port
 
 HOST = "127.0.0.1"
+Part = bytes | float | None
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n"
+UNKNOWN = b'{"error":"Request for unknown model: \'m\' is not found"}'
 CONFIG = b'{"name":"m","backend":"python","input":[{"name":"text_input","data_type":"TYPE_STRING","dims":[1]}]}'
 
 
@@ -24,10 +36,10 @@ def whole(body: bytes, status: bytes = b"200 OK") -> bytes:
 
 
 @contextmanager
-def answering(*answers: bytes | None | list[bytes | None]) -> Iterator[int]:
+def answering(*answers: Part | list[Part]) -> Iterator[int]:
     """A server that answers each connection's request with the next of `answers`.
 
-    An answer may be a list of parts; None stands for keeping the connection open and silent.
+    An answer may be a list of parts. A number is a pause in seconds; None is silence with the connection open.
     """
     with socket.socket() as listener:
         listener.bind((HOST, 0))
@@ -40,10 +52,11 @@ def answering(*answers: bytes | None | list[bytes | None]) -> Iterator[int]:
                 with connection:
                     connection.recv(65536)
                     for part in answer if isinstance(answer, list) else [answer]:
-                        if part is None:
-                            done.wait(10)
+                        if isinstance(part, bytes):
+                            with suppress(OSError):  # the client may have gone
+                                connection.sendall(part)
                         else:
-                            connection.sendall(part)
+                            done.wait(10 if part is None else part)
 
         thread = threading.Thread(target=serve)
         thread.start()
@@ -121,13 +134,30 @@ def test_another_kind_of_server_is_recognised():
     assert caught.value.hint == "is this a Triton server?"
 
 
-def test_json_of_another_shape_is_recognised():
+@pytest.mark.parametrize(
+    ("body", "problem"),
+    [
+        (b'[{"title": "m"}]', "the answer of /v2/repository/index has no 'name'"),
+        (b'["m"]', "the answer of /v2/repository/index has an unexpected form: '\\[\"m\"\\]'"),
+        (b"3", "the answer of /v2/repository/index has an unexpected form: '3'"),
+    ],
+)
+def test_json_of_another_shape_is_recognised(body: bytes, problem: str):
     with (
-        answering(whole(b'[{"title": "m"}]')) as port,
+        answering(whole(body)) as port,
         Client(f"http://{HOST}:{port}") as client,
-        pytest.raises(ClientError, match="without 'name'"),
+        pytest.raises(ClientError, match=problem),
     ):
         client.models()
+
+
+def test_a_text_answer_of_another_shape_is_recognised():
+    with (
+        answering(whole(CONFIG), whole(b"[1]")) as port,
+        Client(f"http://{HOST}:{port}") as client,
+        pytest.raises(ClientError, match=r"not a JSON object: '\[1\]'"),
+    ):
+        client.generate("m", "Hi")
 
 
 def test_an_error_status_without_a_reason_keeps_the_status():
@@ -150,6 +180,36 @@ def test_a_stream_that_falls_silent_is_given_up_at_the_deadline():
         with pytest.raises(TimedOut, match=r"no answer within 0\.5 s"):
             next(stream)
         assert 0.4 < time.monotonic() - start_s < 3
+
+
+@pytest.mark.parametrize(
+    "answer", [[0.4, HEAD, None], [HEAD, *[b"[", 0.1] * 20]], ids=["late header, then silence", "byte after byte"]
+)
+def test_reads_share_one_deadline(answer: list[Part]):
+    with answering(answer) as port, Client(f"http://{HOST}:{port}") as client:
+        start_s = time.monotonic()
+        with pytest.raises(TimedOut, match=r"no answer within 0\.5 s"):
+            client.models(timeout_s=0.5)
+        assert 0.4 < time.monotonic() - start_s < 0.8
+
+
+def test_the_requests_of_one_call_share_its_deadline():
+    with answering([0.4, whole(CONFIG)], None) as port, Client(f"http://{HOST}:{port}") as client:
+        start_s = time.monotonic()
+        with pytest.raises(TimedOut, match=r"no answer within 0\.5 s"):
+            client.generate("m", "Hi", timeout_s=0.5)
+        assert time.monotonic() - start_s < 0.8
+
+
+def test_advice_about_a_refusal_does_not_pass_the_deadline():
+    with (
+        answering([0.4, whole(UNKNOWN, b"404 Not Found")], None) as port,
+        Client(f"http://{HOST}:{port}") as client,
+    ):
+        start_s = time.monotonic()
+        with pytest.raises(ModelNotFound):
+            client.config("m", timeout_s=0.5)
+        assert time.monotonic() - start_s < 0.8
 
 
 class ReadyService(service_pb2_grpc.GRPCInferenceServiceServicer):

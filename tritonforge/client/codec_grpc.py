@@ -1,20 +1,19 @@
-"""Requests, answers and errors of the KServe v2 protocol over gRPC. Pure."""
+"""Everything that can be asked of a server, in the KServe v2 protocol over gRPC. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from collections.abc import Callable
+from typing import Any, TypeVar
 
-import numpy as np
-from google.protobuf.message import Message
 from tritonclient.grpc import model_config_pb2, service_pb2
 
-from tritonforge.client.rejections import rejection
-from tritonforge.client.tensors import BYTES, DTYPES, WireTensor, from_values, from_wire, plain_values, to_wire
-from tritonforge.client.text import TextField, chunk_of, text_fields
+from tritonforge.client.grpc_messages import GrpcRequest, infer_message, infer_result, text_chunk, text_message
+from tritonforge.client.grpc_readers import GrpcStreamReader
+from tritonforge.client.tensors import BYTES
+from tritonforge.client.text import text_fields
 from tritonforge.client.transport import Call, StreamCall
 from tritonforge.client.types import (
+    NANOSECONDS_PER_S,
     Chunk,
     GenerateRequest,
     InferRequest,
@@ -23,43 +22,10 @@ from tritonforge.client.types import (
     ModelInfo,
     ModelStatistics,
     ServerInfo,
-    Tensor,
     TensorInfo,
-)
-from tritonforge.errors import Cancelled, ClientError, ConnectFailed, StreamBroken, TimedOut, TransportError
-
-FINAL = "triton_final_response"
-NO_CONNECTION = ("failed to connect", "Connection refused", "DNS resolution failed", "errors resolving")
-LOST_CONNECTION = ("Socket closed", "Connection reset", "Broken pipe", "recvmsg", "GOAWAY", "Transport closed")
-NANOSECONDS_PER_S = 1e9
-# Where the elements of a tensor are when they did not come as raw bytes; Triton always sends raw bytes.
-CONTENTS = (
-    {
-        "BOOL": "bool_contents",
-        "INT64": "int64_contents",
-        "UINT64": "uint64_contents",
-        "FP32": "fp32_contents",
-        "FP64": "fp64_contents",
-        BYTES: "bytes_contents",
-    }
-    | dict.fromkeys(("INT8", "INT16", "INT32"), "int_contents")
-    | dict.fromkeys(("UINT8", "UINT16", "UINT32"), "uint_contents")
 )
 
 ResultT = TypeVar("ResultT")
-
-
-@dataclass(frozen=True, slots=True)
-class GrpcRequest:
-    """A request.
-
-    Args:
-        method: Method of the GRPCInferenceService.
-        message: Its request message.
-    """
-
-    method: str
-    message: Message
 
 
 class GrpcCodec:
@@ -130,140 +96,14 @@ class GrpcCodec:
 
     def generate(self, request: GenerateRequest, config: ModelConfig) -> StreamCall[GrpcRequest, Any, Chunk]:
         """Text in, text out, whole or in pieces."""
-        message = service_pb2.ModelInferRequest(model_name=request.model)
-        for field in text_fields(request, config, server=self._server):
-            _add_input(message, _text_tensor(field, batched=config.max_batch_size > 0))
-        return self._stream(message, _chunk)
+        fields = text_fields(request, config, server=self._server)
+        message = text_message(request.model, fields, batched=config.max_batch_size > 0)
+        return self._stream(message, text_chunk)
 
     def _stream(self, message: Any, read: Callable[[Any, int], ResultT]) -> StreamCall[GrpcRequest, Any, ResultT]:
         # Without this a model that ends with an empty response would give no sign of its end.
         message.parameters["triton_enable_empty_final_response"].bool_param = True
         return StreamCall(GrpcRequest("ModelStreamInfer", message), lambda: GrpcStreamReader(read, server=self._server))
-
-
-class GrpcStreamReader(Generic[ResultT]):
-    """Reads the responses to one request of a ModelStreamInfer stream.
-
-    Args:
-        read: Makes a result of a response with outputs and its index.
-        server: The server's address, for error messages.
-    """
-
-    def __init__(self, read: Callable[[Any, int], ResultT], *, server: str) -> None:
-        self._read = read
-        self._server = server
-        self._received = 0
-        self._finished = False
-
-    def feed(self, piece: Any) -> Sequence[ResultT]:
-        """The result that a ModelStreamInferResponse carries, if it carries one."""
-        if piece.error_message:
-            if self._received > 0:
-                raise StreamBroken(piece.error_message, server=self._server, chunks_received=self._received)
-            raise rejection(piece.error_message, server=self._server, status="")
-        response = piece.infer_response
-        final = FINAL in response.parameters and response.parameters[FINAL].bool_param
-        self._finished = self._finished or final
-        if final and not response.outputs:
-            return []
-        result = self._read(response, self._received)
-        self._received += 1
-        return [result]
-
-    def end(self) -> Sequence[ResultT]:
-        """Nothing; raises when the last response has not come."""
-        if not self._finished:
-            reason = "the server ended the stream before the last response"
-            raise StreamBroken(reason, server=self._server, chunks_received=self._received)
-        return []
-
-
-def error_of(code: str, details: str, *, server: str, after_s: float, received: int) -> ClientError:
-    """The error that a gRPC status stands for.
-
-    Args:
-        code: Name of the status code.
-        details: Its text.
-        server: The address that was asked.
-        after_s: The deadline of the call.
-        received: Results that a stream had given before.
-    """
-    if code == "DEADLINE_EXCEEDED":
-        return TimedOut(server=server, after_s=after_s)
-    if code == "CANCELLED":
-        return Cancelled(details or "the call was cancelled", server=server)
-    if received > 0:
-        return StreamBroken(details, server=server, chunks_received=received)
-    if code == "UNAVAILABLE":
-        if any(phrase in details for phrase in NO_CONNECTION):
-            hint = "is the server running? `tritonforge serve` starts one; gRPC is usually on port 8001"
-            return ConnectFailed("connection refused or host unknown", server=server, hint=hint)
-        if any(phrase in details for phrase in LOST_CONNECTION):
-            return TransportError(f"connection lost: {details}", server=server, hint="look at the server's log")
-    return rejection(details, server=server, status=code)
-
-
-def infer_message(request: InferRequest) -> Any:
-    """The ModelInferRequest of a tensor request."""
-    message = service_pb2.ModelInferRequest(
-        model_name=request.model, model_version=request.version, id=request.request_id
-    )
-    for name, array in request.inputs.items():
-        _add_input(message, to_wire(name, array))
-    for name in request.outputs or ():
-        message.outputs.add(name=name)
-    return message
-
-
-def infer_result(response: Any) -> InferResult:
-    """The result that a ModelInferResponse carries."""
-    return InferResult(
-        model=response.model_name,
-        version=response.model_version,
-        request_id=response.id,
-        outputs=_outputs(response),
-        parameters={name: _parameter(value) for name, value in response.parameters.items()},
-    )
-
-
-def _add_input(message: Any, tensor: WireTensor) -> None:
-    message.inputs.add(name=tensor.name, datatype=tensor.datatype, shape=tensor.shape)
-    message.raw_input_contents.append(tensor.raw)
-
-
-def _text_tensor(field: TextField, *, batched: bool) -> WireTensor:
-    values = np.array(field.values, DTYPES[field.datatype])  # [elements]
-    return to_wire(field.name, values[np.newaxis] if batched else values)  # [1, elements] or [elements]
-
-
-def _chunk(response: Any, index: int) -> Chunk:
-    raw = response.raw_output_contents
-    if len(raw) == len(response.outputs):
-        pairs = zip(response.outputs, raw, strict=True)
-        return chunk_of({o.name: plain_values(o.name, o.datatype, content) for o, content in pairs}, index=index)
-    arrays = _outputs(response)
-    return chunk_of({name: array.reshape(-1).tolist() for name, array in arrays.items()}, index=index)
-
-
-def _outputs(response: Any) -> Mapping[str, Tensor]:
-    raw = response.raw_output_contents
-    if raw:
-        return {
-            output.name: from_wire(WireTensor(output.name, output.datatype, tuple(output.shape), raw[index]))
-            for index, output in enumerate(response.outputs)
-        }
-    return {output.name: _from_contents(output) for output in response.outputs}
-
-
-def _from_contents(output: Any) -> Tensor:
-    contents = CONTENTS.get(output.datatype)
-    values = list(getattr(output.contents, contents)) if contents else []
-    return from_values(output.name, output.datatype, output.shape, values)
-
-
-def _parameter(value: Any) -> object:
-    kind = value.WhichOneof("parameter_choice")
-    return getattr(value, kind) if kind else None
 
 
 def _config(config: Any) -> ModelConfig:

@@ -1,4 +1,4 @@
-"""Requests, answers and errors of the KServe v2 protocol over HTTP: JSON, raw tensors, server-sent events. Pure."""
+"""Everything that can be asked of a server, in the KServe v2 protocol over HTTP: JSON and raw tensors. Pure."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 from urllib.parse import quote
 
-from tritonforge.client.http_messages import HttpAnswer, HttpRequest, check, parse, post
+from tritonforge.client.http_messages import HttpAnswer, HttpRequest, check, expecting, parse, post
 from tritonforge.client.http_readers import BodyReader, EventReader
 from tritonforge.client.tensors import BYTES, WireTensor, from_values, from_wire, to_wire
 from tritonforge.client.text import text_fields
 from tritonforge.client.transport import Call, StreamCall
 from tritonforge.client.types import (
+    NANOSECONDS_PER_S,
     Chunk,
     GenerateRequest,
     InferRequest,
@@ -24,12 +25,11 @@ from tritonforge.client.types import (
     Tensor,
     TensorInfo,
 )
-from tritonforge.errors import ClientError, UsageBug
+from tritonforge.errors import UsageBug
 
 # Length of the JSON part when raw tensors follow it (binary tensor data extension).
 JSON_LENGTH = "Inference-Header-Content-Length"
 OK = 200
-NANOSECONDS_PER_S = 1e9
 
 ResultT = TypeVar("ResultT")
 
@@ -95,7 +95,14 @@ class HttpCodec:
 
     def infer(self, request: InferRequest) -> Call[HttpRequest, HttpAnswer, InferResult]:
         """Tensors in, tensors out."""
-        return Call(infer_request(request), lambda answer: infer_result(answer, server=self._server))
+        sent = infer_request(request)
+
+        def decode(answer: HttpAnswer) -> InferResult:
+            check(answer, server=self._server)
+            with expecting(sent.path, answer.body, server=self._server):
+                return infer_result(answer, server=self._server)
+
+        return Call(sent, decode)
 
     def infer_stream(self, request: InferRequest) -> StreamCall[HttpRequest, bytes, InferResult]:
         """Refused: over HTTP, Triton streams plain JSON values without their shapes and datatypes."""
@@ -113,10 +120,8 @@ class HttpCodec:
         def decode(answer: HttpAnswer) -> ResultT:
             check(answer, server=self._server)
             content = parse(answer.body, server=self._server)
-            try:
+            with expecting(request.path, answer.body, server=self._server):
                 return read(content)
-            except (KeyError, TypeError, ValueError, AttributeError) as error:
-                raise ClientError(f"{self._server}: {request.path} answered without {error}") from error
 
         return Call(request, decode)
 
@@ -151,7 +156,6 @@ def infer_request(request: InferRequest) -> HttpRequest:
 
 def infer_result(answer: HttpAnswer, *, server: str) -> InferResult:
     """The result that an answer to a tensor request carries."""
-    check(answer, server=server)
     json_bytes = int(answer.headers.get(JSON_LENGTH.lower(), len(answer.body)))
     header = parse(answer.body[:json_bytes], server=server)
     outputs: dict[str, Tensor] = {}

@@ -8,7 +8,9 @@ from typing import Any, TypeVar
 import grpc
 from tritonclient.grpc import service_pb2_grpc
 
-from tritonforge.client.codec_grpc import GrpcRequest, error_of
+from tritonforge.client.deadline import Deadline
+from tritonforge.client.grpc_messages import GrpcRequest
+from tritonforge.client.grpc_readers import error_of
 from tritonforge.client.transport import Call, StreamCall
 from tritonforge.errors import ClientError, UsageBug
 
@@ -38,17 +40,17 @@ class GrpcTransport:
         self._stub = service_pb2_grpc.GRPCInferenceServiceStub(self._channel)
         self._closed = False
 
-    def unary(self, call: Call[GrpcRequest, Any, ResultT], *, timeout_s: float) -> ResultT:
+    def unary(self, call: Call[GrpcRequest, Any, ResultT], *, deadline: Deadline) -> ResultT:
         """Send a request and read its answer."""
         method = self._method(call.request)
         try:
-            answer = method(call.request.message, timeout=timeout_s)
+            answer = method(call.request.message, timeout=deadline.remaining_s())
         except grpc.RpcError as error:
-            raise self._error(error, timeout_s) from error
+            raise self._error(error, deadline) from error
         return call.decode(answer)
 
     def stream(
-        self, call: StreamCall[GrpcRequest, Any, ResultT], *, timeout_s: float
+        self, call: StreamCall[GrpcRequest, Any, ResultT], *, deadline: Deadline
     ) -> Generator[ResultT, None, None]:
         """Send one request on a stream of its own and give its results as they come."""
         reader = call.open()
@@ -56,7 +58,7 @@ class GrpcTransport:
         # The stream is closed on our side after the one request, so the server ends it after the last response.
         # Never with the metadata `triton_grpc_error`, which would give errors a status: with it Triton 2.51 ends in a
         # segmentation fault once it has refused some tens of requests.
-        running = self._method(call.request)(iter((call.request.message,)), timeout=timeout_s)
+        running = self._method(call.request)(iter((call.request.message,)), timeout=deadline.remaining_s())
         try:
             for answer in running:
                 for result in reader.feed(answer):
@@ -64,7 +66,7 @@ class GrpcTransport:
                     yield result
             yield from reader.end()
         except grpc.RpcError as error:
-            raise self._error(error, timeout_s, received=received) from error
+            raise self._error(error, deadline, received=received) from error
         finally:
             running.cancel()  # tells the server when we leave early; nothing happens when the stream has ended
 
@@ -78,7 +80,7 @@ class GrpcTransport:
             raise UsageBug("the client is closed")
         return getattr(self._stub, request.method)
 
-    def _error(self, error: Any, timeout_s: float, *, received: int = 0) -> ClientError:
+    def _error(self, error: Any, deadline: Deadline, *, received: int = 0) -> ClientError:
         return error_of(
-            error.code().name, error.details() or "", server=self._server, after_s=timeout_s, received=received
+            error.code().name, error.details() or "", server=self._server, after_s=deadline.timeout_s, received=received
         )

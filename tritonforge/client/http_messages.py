@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,6 +12,8 @@ from tritonforge.client.rejections import rejection
 from tritonforge.errors import ClientError
 
 FIRST_ERROR_STATUS = 400
+SHOWN_BYTES = 80
+OTHER_SERVER = "is this a Triton server?"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +69,38 @@ def check(answer: HttpAnswer, *, server: str) -> None:
 
 
 def parse(body: bytes, *, server: str) -> Any:
-    """The JSON value of a body. Raises `ClientError` when it is none."""
+    """The JSON value of a body. Raises `ClientError` when it is not JSON."""
     try:
         return json.loads(body)
     except ValueError as error:
-        shown = body[:80].decode("utf-8", errors="replace")
-        raise ClientError(f"{server}: the answer is not JSON: {shown!r}", hint="is this a Triton server?") from error
+        raise ClientError(f"{server}: the answer is not JSON: {_start(body)!r}", hint=OTHER_SERVER) from error
+
+
+def parse_object(body: bytes, *, server: str) -> Mapping[str, object]:
+    """The JSON object of a body. Raises `ClientError` when it is not one."""
+    content = parse(body, server=server)
+    if not isinstance(content, dict):
+        raise ClientError(f"{server}: the answer is not a JSON object: {_start(body)!r}", hint=OTHER_SERVER)
+    return content
+
+
+@contextlib.contextmanager
+def expecting(path: str, body: bytes, *, server: str) -> Iterator[None]:
+    """Turn what goes wrong while a JSON answer of another shape is read into a `ClientError`.
+
+    Args:
+        path: The path that was asked, for the message.
+        body: The answer.
+        server: The address that was asked.
+    """
+    try:
+        yield
+    except KeyError as error:
+        raise ClientError(f"{server}: the answer of {path} has no {error}", hint=OTHER_SERVER) from error
+    except (TypeError, ValueError, AttributeError) as error:
+        message = f"{server}: the answer of {path} has an unexpected form: {_start(body)!r}"
+        raise ClientError(message, hint=OTHER_SERVER) from error
+
+
+def _start(body: bytes) -> str:
+    return body[:SHOWN_BYTES].decode("utf-8", errors="replace")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tritonforge.client.http_messages import parse
+from tritonforge.client.http_messages import parse_object
 from tritonforge.client.rejections import rejection
 from tritonforge.client.sse import SseParser
 from tritonforge.client.text import chunk_of
@@ -33,7 +33,7 @@ class EventReader:
         """The chunks that a piece of the body completes."""
         chunks = []
         for event in self._parser.feed(piece):
-            content = parse(event.data.encode(), server=self._server)
+            content = parse_object(event.data.encode(), server=self._server)
             if "error" in content:
                 self._refuse(str(content["error"]))
             chunks.append(_chunk(content, index=self._received))
@@ -68,7 +68,7 @@ class BodyReader:
 
     def end(self) -> Sequence[Chunk]:
         """The whole answer as one chunk. Triton says with status 200 that a model sent more than one response."""
-        content = parse(bytes(self._body), server=self._server)
+        content = parse_object(bytes(self._body), server=self._server)
         if "error" in content:
             raise rejection(str(content["error"]), server=self._server, status=STATUS_OF_BEGUN)
         return [_chunk(content, index=0)]

@@ -11,6 +11,7 @@ from typing import Any, TypeVar, Unpack
 from tritonforge.client.address import parse_address
 from tritonforge.client.advice import explain
 from tritonforge.client.connect import connect
+from tritonforge.client.deadline import Deadline
 from tritonforge.client.follow import follow
 from tritonforge.client.readiness import ReadyWait
 from tritonforge.client.text import question
@@ -77,7 +78,7 @@ class Client:
             model: The model's name.
             prompt: The text to continue; or give `messages`.
             messages: A chat, as mappings with ``role`` and ``content``; the model's chat template renders it.
-            timeout_s: Deadline in seconds for the whole answer.
+            timeout_s: Seconds from this call to the end of the answer.
             **options: See `GenerateOptions`.
         """
         request = GenerateRequest(model, question(prompt, messages, options), stream=False)
@@ -100,7 +101,7 @@ class Client:
             model: The model's name.
             prompt: The text to continue; or give `messages`.
             messages: A chat, as mappings with ``role`` and ``content``; the model's chat template renders it.
-            timeout_s: Deadline in seconds for the whole answer.
+            timeout_s: Seconds from this call to the end of the answer.
             **options: See `GenerateOptions`.
         """
         return self._ask(GenerateRequest(model, question(prompt, messages, options), stream=True), timeout_s)
@@ -134,7 +135,7 @@ class Client:
         """Arrays in, any number of answers out, for decoupled models; over gRPC only. Leaving early cancels."""
         wanted = None if outputs is None else tuple(outputs)
         call = self._codec.infer_stream(InferRequest(model, inputs, version, request_id, wanted))
-        return self._stream(call, timeout_s)
+        return self._stream(call, self._deadline(timeout_s))
 
     # ---- server and models ---------------------------------------------------------------------------------
 
@@ -198,7 +199,7 @@ class Client:
             NotReady: `timeout_s` has passed.
             ModelNotReady: It could not be loaded, with the server's reason.
         """
-        wait = ReadyWait(model, version, server=self.url, timeout_s=self._deadline(timeout_s))
+        wait = ReadyWait(model, version, server=self.url, timeout_s=self._timeout_s(timeout_s))
         while not self.model_ready(model, version=version, timeout_s=wait.remaining_s()):
             with contextlib.suppress(TransportError):
                 wait.look_at(self.models(timeout_s=wait.remaining_s()))
@@ -219,34 +220,42 @@ class Client:
     # ---- carrying ------------------------------------------------------------------------------------------
 
     def _ask(self, request: GenerateRequest, timeout_s: float | None) -> Generator[Chunk, None, None]:
+        deadline = self._deadline(timeout_s)
         if request.model not in self._configs:
-            self._configs[request.model] = self.config(request.model, timeout_s=timeout_s)
-        return self._stream(self._codec.generate(request, self._configs[request.model]), timeout_s)
+            self._configs[request.model] = self._carry(self._codec.config(request.model, ""), deadline)
+        return self._stream(self._codec.generate(request, self._configs[request.model]), deadline)
 
     def _unary(self, call: Call[Any, Any, ResultT], timeout_s: float | None) -> ResultT:
-        with self._explained():
-            return self._transport.unary(call, timeout_s=self._deadline(timeout_s))
+        return self._carry(call, self._deadline(timeout_s))
 
-    def _stream(self, call: StreamCall[Any, Any, ResultT], timeout_s: float | None) -> Generator[ResultT, None, None]:
-        with self._explained():
-            yield from self._transport.stream(call, timeout_s=self._deadline(timeout_s))
+    def _carry(self, call: Call[Any, Any, ResultT], deadline: Deadline) -> ResultT:
+        with self._explained(deadline):
+            return self._transport.unary(call, deadline=deadline)
+
+    def _stream(self, call: StreamCall[Any, Any, ResultT], deadline: Deadline) -> Generator[ResultT, None, None]:
+        with self._explained(deadline):
+            yield from self._transport.stream(call, deadline=deadline)
 
     def _yes(self, call: Call[Any, Any, bool], timeout_s: float | None) -> bool:
         try:
-            return self._transport.unary(call, timeout_s=self._deadline(timeout_s))
+            return self._transport.unary(call, deadline=self._deadline(timeout_s))
         except (TransportError, Rejected):
             return False
 
-    def _deadline(self, timeout_s: float | None) -> float:
+    def _deadline(self, timeout_s: float | None) -> Deadline:
+        return Deadline.after(self._timeout_s(timeout_s))
+
+    def _timeout_s(self, timeout_s: float | None) -> float:
         return self.timeout_s if timeout_s is None else timeout_s
 
     @contextlib.contextmanager
-    def _explained(self) -> Iterator[None]:
+    def _explained(self, deadline: Deadline) -> Iterator[None]:
         """Adds to a refusal what the server's index knows about it: the nearest name, or why a model is not ready."""
         try:
             yield
         except (ModelNotFound, ModelNotReady) as error:
+            advice_s = min(ADVICE_TIMEOUT_S, deadline.remaining_s())
             with contextlib.suppress(ClientError):
-                index = self._transport.unary(self._codec.models(), timeout_s=ADVICE_TIMEOUT_S)
+                index = self._transport.unary(self._codec.models(), deadline=Deadline.after(advice_s))
                 explain(error, index)
             raise

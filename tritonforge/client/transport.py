@@ -10,6 +10,7 @@ from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
+from tritonforge.client.deadline import Deadline
 from tritonforge.client.types import (
     Chunk,
     GenerateRequest,
@@ -68,11 +69,11 @@ class StreamCall(Generic[RequestT, PieceT, ResultT]):
 class Transport(Protocol[RequestT, AnswerT, PieceT]):
     """Carries calls to one server. Every call ends by its deadline, with a result or with a `ClientError`."""
 
-    def unary(self, call: Call[RequestT, AnswerT, ResultT], *, timeout_s: float) -> ResultT:
+    def unary(self, call: Call[RequestT, AnswerT, ResultT], *, deadline: Deadline) -> ResultT:
         """Send a request and read its answer."""
 
     def stream(
-        self, call: StreamCall[RequestT, PieceT, ResultT], *, timeout_s: float
+        self, call: StreamCall[RequestT, PieceT, ResultT], *, deadline: Deadline
     ) -> Generator[ResultT, None, None]:
         """Send a request and give its results as they come. Closing the generator cancels the request on the server."""
 

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 Tensor = npt.NDArray[np.generic]
 Message = Mapping[str, str]
+NANOSECONDS_PER_S = 1e9  # servers count times in nanoseconds
 
 
 class GenerateOptions(TypedDict, total=False):
