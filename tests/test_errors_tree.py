@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import inspect
+import importlib
+import pkgutil
 
 from tritonforge import errors
 
@@ -23,11 +24,14 @@ def drawn_tree() -> dict[str, str | None]:
 
 
 def names() -> set[str]:
-    return {
-        name
-        for name, value in inspect.getmembers(errors, inspect.isclass)
-        if issubclass(value, errors.TritonforgeError)
-    }
+    """Names of all errors, found from the root: one that is not exported is found as well."""
+    for module in pkgutil.iter_modules(errors.__path__):
+        importlib.import_module(f"{errors.__name__}.{module.name}")
+    return {cls.__name__ for cls in tree(errors.TritonforgeError) if cls.__module__.startswith(errors.__name__)}
+
+
+def tree(root: type) -> list[type]:
+    return [root, *(cls for child in root.__subclasses__() for cls in tree(child))]
 
 
 def test_drawing_and_classes_are_the_same_tree() -> None:
@@ -35,6 +39,16 @@ def test_drawing_and_classes_are_the_same_tree() -> None:
     real = {name: None if cls.__bases__[0] is Exception else cls.__bases__[0].__name__ for name, cls in classes.items()}
 
     assert drawn_tree() == real
+
+
+def test_every_error_is_exported() -> None:
+    assert names() <= set(errors.__all__)
+
+
+def test_a_branch_is_one_module() -> None:
+    for branch in errors.TritonforgeError.__subclasses__():
+        modules = {cls.__module__ for cls in tree(branch) if cls.__name__ in names()}
+        assert modules == {branch.__module__}
 
 
 def test_each_branch_has_an_exit_code_of_its_own() -> None:

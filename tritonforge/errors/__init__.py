@@ -1,0 +1,112 @@
+"""Every error that tritonforge raises on purpose, in one tree.
+
+    TritonforgeError                 exit 1
+    ├─ SpecError                     exit 2
+    │   ├─ SpecNotFound
+    │   └─ SpecInvalid
+    ├─ CheckpointError               exit 3
+    │   ├─ CheckpointNotFound
+    │   ├─ CorruptFile
+    │   ├─ MissingWeight
+    │   ├─ ShapeMismatch
+    │   └─ UnsupportedModel
+    ├─ BuildError                    exit 4
+    │   ├─ CommandFailed
+    │   └─ ToolMissing
+    ├─ RepositoryError               exit 5
+    │   ├─ ConfigInvalid
+    │   ├─ PublishFailed
+    │   ├─ RepositoryLocked
+    │   └─ TemplateError
+    ├─ ServerError                   exit 6
+    │   ├─ NotReady
+    │   ├─ PortTaken
+    │   └─ ServerExited
+    └─ ClientError                   exit 7
+        ├─ TransportError
+        │   ├─ Cancelled
+        │   ├─ ConnectFailed
+        │   └─ TimedOut
+        ├─ Rejected
+        │   ├─ InvalidRequest
+        │   ├─ ModelNotFound
+        │   └─ ModelNotReady
+        └─ StreamBroken
+
+Misuse by the programmer (a closed client, a stream read twice) is a `UsageBug`, which the command line does not catch.
+
+Each branch is a module of this package; every name is imported from here.
+
+A message says what failed with its value, what was expected, and, in `hint`, what to do.
+"""
+
+from __future__ import annotations
+
+from tritonforge.errors.base import TritonforgeError, UsageBug, did_you_mean
+from tritonforge.errors.build import BuildError, CommandFailed, ToolMissing
+from tritonforge.errors.checkpoint import (
+    CheckpointError,
+    CheckpointNotFound,
+    CorruptFile,
+    MissingWeight,
+    ShapeMismatch,
+    UnsupportedModel,
+)
+from tritonforge.errors.client import (
+    Cancelled,
+    ClientError,
+    ConnectFailed,
+    InvalidRequest,
+    ModelNotFound,
+    ModelNotReady,
+    Rejected,
+    StreamBroken,
+    TimedOut,
+    TransportError,
+)
+from tritonforge.errors.repository import (
+    ConfigInvalid,
+    PublishFailed,
+    RepositoryError,
+    RepositoryLocked,
+    TemplateError,
+)
+from tritonforge.errors.server import NotReady, PortTaken, ServerError, ServerExited
+from tritonforge.errors.spec import SpecError, SpecInvalid, SpecNotFound
+
+__all__ = [
+    "BuildError",
+    "Cancelled",
+    "CheckpointError",
+    "CheckpointNotFound",
+    "ClientError",
+    "CommandFailed",
+    "ConfigInvalid",
+    "ConnectFailed",
+    "CorruptFile",
+    "InvalidRequest",
+    "MissingWeight",
+    "ModelNotFound",
+    "ModelNotReady",
+    "NotReady",
+    "PortTaken",
+    "PublishFailed",
+    "Rejected",
+    "RepositoryError",
+    "RepositoryLocked",
+    "ServerError",
+    "ServerExited",
+    "ShapeMismatch",
+    "SpecError",
+    "SpecInvalid",
+    "SpecNotFound",
+    "StreamBroken",
+    "TemplateError",
+    "TimedOut",
+    "ToolMissing",
+    "TransportError",
+    "TritonforgeError",
+    "UnsupportedModel",
+    "UsageBug",
+    "did_you_mean",
+]
