@@ -15,6 +15,12 @@ LOST_CONNECTION = ("Socket closed", "Connection reset", "Broken pipe", "recvmsg"
 ResultT = TypeVar("ResultT")
 
 
+def is_final(piece: Any) -> bool:
+    """Whether a ModelStreamInferResponse is the last of its request: marked so, or an error."""
+    parameters = piece.infer_response.parameters
+    return bool(piece.error_message) or (FINAL in parameters and bool(parameters[FINAL].bool_param))
+
+
 class GrpcStreamReader(Generic[ResultT]):
     """Reads the responses to one request of a ModelStreamInfer stream.
 
@@ -36,7 +42,7 @@ class GrpcStreamReader(Generic[ResultT]):
                 raise StreamBroken(piece.error_message, server=self._server, chunks_received=self._received)
             raise rejection(piece.error_message, server=self._server, status="")
         response = piece.infer_response
-        final = FINAL in response.parameters and response.parameters[FINAL].bool_param
+        final = is_final(piece)
         self._finished = self._finished or final
         if final and not response.outputs:
             return []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Generator
 from typing import Any, TypeVar
 
@@ -10,7 +11,7 @@ from tritonclient.grpc import service_pb2_grpc
 
 from tritonforge.client.deadline import Deadline
 from tritonforge.client.grpc_messages import GrpcRequest
-from tritonforge.client.grpc_readers import error_of
+from tritonforge.client.grpc_readers import error_of, is_final
 from tritonforge.client.transport import Call, StreamCall
 from tritonforge.errors import ClientError, UsageBug
 
@@ -55,12 +56,14 @@ class GrpcTransport:
         """Send one request on a stream of its own and give its results as they come."""
         reader = call.open()
         received = 0
+        ending = False
         # The stream is closed on our side after the one request, so the server ends it after the last response.
         # Never with the metadata `triton_grpc_error`, which would give errors a status: with it Triton 2.51 ends in a
         # segmentation fault once it has refused some tens of requests.
         running = self._method(call.request)(iter((call.request.message,)), timeout=deadline.remaining_s())
         try:
             for answer in running:
+                ending = is_final(answer)
                 for result in reader.feed(answer):
                     received += 1
                     yield result
@@ -68,7 +71,7 @@ class GrpcTransport:
         except grpc.RpcError as error:
             raise self._error(error, deadline, received=received) from error
         finally:
-            running.cancel()  # tells the server when we leave early; nothing happens when the stream has ended
+            _leave(running, ending=ending)
 
     def close(self) -> None:
         """Close the channel."""
@@ -84,3 +87,16 @@ class GrpcTransport:
         return error_of(
             error.code().name, error.details() or "", server=self._server, after_s=deadline.timeout_s, received=received
         )
+
+
+def _leave(running: Any, *, ending: bool) -> None:
+    """Tell the server that nobody reads any more; or, behind the last response, read the end of the stream.
+
+    A stream that is cancelled as it ends stays in Triton 2.51, and its model cannot be unloaded any more.
+    """
+    if not ending:
+        running.cancel()
+        return
+    with contextlib.suppress(grpc.RpcError):  # the call's deadline has passed, at the latest
+        for _ in running:
+            pass
