@@ -9,6 +9,7 @@ from safetensors.numpy import load_file, save_file
 
 from tests.support.checkpoints import write_chatglm, write_llama
 from tests.support.engines import SMALL_LIMITS, build_small, small_spec
+from tests.support.full_disk import file_size_limit
 from tritonforge.artifacts import CheckpointArtifact
 from tritonforge.checkpoint.convert import convert
 from tritonforge.engine.build import build
@@ -135,3 +136,20 @@ def test_each_step_is_reported(checkpoint: CheckpointArtifact, tmp_path: Path) -
     events: list[str] = []
     build(small_spec(), checkpoint, tmp_path / "engine", limits=LIMITS, on_event=events.append)
     assert events == ["building the float32 graph of 2 layers"]
+
+
+def test_a_full_disk_names_the_file_and_leaves_what_was_there(checkpoint: CheckpointArtifact, tmp_path: Path) -> None:
+    build(small_spec(), checkpoint, tmp_path / "engine", limits=LIMITS)
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
+
+    with file_size_limit(50_000), pytest.raises(BuildError, match=r"model\.xml: cannot be written") as failed:
+        build(small_spec(precision="int8"), checkpoint, tmp_path / "engine", limits=LIMITS)
+
+    assert "free space" in str(failed.value.hint)
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
+
+
+def test_a_folder_that_cannot_be_made_is_named(checkpoint: CheckpointArtifact, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(BuildError, match="file/engine: cannot be written"):
+        build(small_spec(), checkpoint, tmp_path / "file" / "engine", limits=LIMITS)

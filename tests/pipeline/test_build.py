@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -187,3 +189,16 @@ def test_full_disk_leaves_the_repository_as_it_was(tiny_llama: Path, tmp_path: P
     assert code in (3, 4, 5)
     assert tree(tmp_path / "models") == before
     assert states(build(spec)) == {1: "unchanged", 2: "new"}
+
+
+def test_what_a_killed_build_left_is_removed_by_the_next(tiny_llama: Path, tmp_path: Path) -> None:
+    build(write_spec(tmp_path, tiny_llama))
+    child = subprocess.Popen([sys.executable, "-c", ""])
+    child.wait()
+    for folder in ("work", "checkpoints"):
+        (tmp_path / "models.forge" / folder / f".left.{child.pid}-0.partial" / "deep").mkdir(parents=True)
+
+    build(write_spec(tmp_path, tiny_llama))
+
+    assert not list(tmp_path.glob("models.forge/work/.*"))
+    assert not list(tmp_path.glob("models.forge/checkpoints/.*"))

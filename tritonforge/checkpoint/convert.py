@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
-import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 from tritonforge.artifacts import CheckpointArtifact
 from tritonforge.checkpoint.digest import checkpoint_digest
 from tritonforge.checkpoint.families.base import ENGINES, TENSORRT_LLM
 from tritonforge.checkpoint.mapping import plan_tensors
+from tritonforge.checkpoint.output import check_free, output_folder
 from tritonforge.checkpoint.source import SourceCheckpoint, open_checkpoint
-from tritonforge.errors import CheckpointError, UnsupportedModel, UsageBug
-from tritonforge.formats.safetensors import PlannedTensor, write_tensors
-from tritonforge.formats.trtllm import CONFIG_NAME, FLOAT_TYPES, TrtllmConfig, rank_file_name
+from tritonforge.errors import UnsupportedModel, UsageBug
+from tritonforge.events import OnEvent, ignore
+from tritonforge.formats.safetensors import write_tensors
+from tritonforge.formats.trtllm import CONFIG_NAME, FLOAT_TYPES, rank_file_name
 
 AUTO = "auto"
 
@@ -27,7 +26,7 @@ def convert(
     *,
     dtype: str = AUTO,
     for_engine: str = TENSORRT_LLM,
-    on_event: Callable[[str], None] | None = None,
+    on_event: OnEvent = ignore,
 ) -> CheckpointArtifact:
     """Convert a checkpoint to the TensorRT-LLM format, for a single rank.
 
@@ -39,7 +38,7 @@ def convert(
         out: Folder to make; must not exist, or be empty.
         dtype: float16, bfloat16, float32, or auto: the source's, but float16 for float32.
         for_engine: tensorrt_llm or openvino; the embedded engine serves some models that TensorRT-LLM does not.
-        on_event: Called with one sentence at each step.
+        on_event: Called with one line per step.
 
     Returns:
         The checkpoint made.
@@ -51,21 +50,18 @@ def convert(
     """
     if dtype not in (AUTO, *FLOAT_TYPES) or for_engine not in ENGINES:
         raise UsageBug(f"convert(dtype={dtype!r}, for_engine={for_engine!r})")
-    tell = on_event or _ignore
     checkpoint = open_checkpoint(source)
     _check_engine(checkpoint, for_engine)
-    _check_free(out)
+    check_free(out)
     digest = checkpoint_digest(source)
     config = checkpoint.config if dtype == AUTO else dataclasses.replace(checkpoint.config, dtype=dtype)
     tensors = plan_tensors(checkpoint, config.dtype)
-    tell(f"converting {checkpoint.architecture}: {len(tensors)} tensors to {config.dtype}")
-    _write(out, config, tensors)
-    tell(f"wrote {out}")
+    on_event(f"converting {checkpoint.architecture}: {len(tensors)} tensors to {config.dtype}")
+    with output_folder(out) as folder:
+        write_tensors(folder / rank_file_name(0), tensors, {"format": "pt"})
+        (folder / CONFIG_NAME).write_text(json.dumps(config.to_json(), indent=2) + "\n")
+    on_event(f"wrote {out}")
     return CheckpointArtifact(path=out, config=config, source=source, digest=digest)
-
-
-def _ignore(_event: str) -> None:
-    return None
 
 
 def _check_engine(checkpoint: SourceCheckpoint, engine: str) -> None:
@@ -77,26 +73,3 @@ def _check_engine(checkpoint: SourceCheckpoint, engine: str) -> None:
             reasons,
             hint=f"the engine {others[0]} can serve it" if others else None,
         )
-
-
-def _check_free(out: Path) -> None:
-    if out.is_dir() and not any(out.iterdir()):
-        return
-    if out.exists() or out.is_symlink():
-        raise CheckpointError(f"{out}: exists already", hint="choose another output folder, or remove this one")
-
-
-def _write(out: Path, config: TrtllmConfig, tensors: list[PlannedTensor]) -> None:
-    staging = out.parent / f".{out.name}.{os.getpid()}.partial"
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        staging.mkdir()
-        write_tensors(staging / rank_file_name(0), tensors, {"format": "pt"})
-        (staging / CONFIG_NAME).write_text(json.dumps(config.to_json(), indent=2) + "\n")
-        staging.rename(out)  # replaces an empty folder
-    except OSError as exc:
-        raise CheckpointError(
-            f"{out}: cannot be written: {exc.strerror}", hint="check its parent folder: rights, and free space"
-        ) from exc
-    finally:
-        shutil.rmtree(staging, ignore_errors=True)

@@ -43,9 +43,7 @@ def command(
     _require("--pp", pipeline_parallel, 1)
     _require("--embedding-sharding", embedding_sharding, "none")
     _require("--release", release, _RELEASE)
-    made = convert(
-        checkpoint, out, dtype=_float_type(dtype, precision), for_engine=for_engine, on_event=None if as_json else say
-    )
+    made = convert(checkpoint, out, dtype=_float_type(dtype, precision), for_engine=for_engine, on_event=say)
     if as_json:
         print_json({"path": made.path, "digest": made.digest, "config": made.config.to_json()})
     else:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 from tritonforge.artifacts import CheckpointArtifact, EngineArtifact
 from tritonforge.engine.capacity import KvCapacity, check_limits, kv_capacity
+from tritonforge.engine.writing import naming
 from tritonforge.errors import ToolMissing, UnsupportedModel
+from tritonforge.events import OnEvent, ignore
 from tritonforge.formats.safetensors import TensorFolder
 from tritonforge.formats.trtllm import TrtllmConfig, rank_file_name
 from tritonforge.spec.engine import OpenVinoEngineSpec
 from tritonforge.spec.limits import LimitsSpec
+from tritonforge.staging import staged_folder
 
 SCHEMA_VERSION = 1
 ENGINE_JSON = "engine.json"
@@ -26,7 +26,7 @@ def build(
     out: Path,
     *,
     limits: LimitsSpec,
-    on_event: Callable[[str], None] | None = None,
+    on_event: OnEvent = ignore,
 ) -> EngineArtifact:
     """Compile the embedded engine.
 
@@ -38,12 +38,12 @@ def build(
         checkpoint: One rank of a TensorRT-LLM checkpoint.
         out: Folder to make.
         limits: Limits that the engine is to keep.
-        on_event: Called with one sentence per step.
+        on_event: Called with one line per step.
 
     Raises:
         ToolMissing: OpenVINO is not installed.
         UnsupportedModel: The checkpoint has a part that the graph cannot express.
-        BuildError: The limits do not fit the model or the KV cache.
+        BuildError: The limits do not fit the model or the KV cache, or a file cannot be written.
         MissingWeight, ShapeMismatch: The rank file does not hold what its config.json implies.
     """
     config = checkpoint.config
@@ -52,19 +52,12 @@ def build(
         config, kv_cache_precision=spec.kv_cache_precision, kv_cache_bytes=spec.runtime.kv_cache_bytes
     )
     check_limits(config, capacity, limits)
-    staged = out.parent / f".{out.name}.{os.getpid()}.partial"
-    shutil.rmtree(staged, ignore_errors=True)
-    staged.mkdir(parents=True)
-    try:
-        if on_event is not None:
-            on_event(f"building the {spec.precision} graph of {config.num_hidden_layers} layers")
-        _write_graph(spec, config, checkpoint.path, staged)
+    on_event(f"building the {spec.precision} graph of {config.num_hidden_layers} layers")
+    with naming(out), staged_folder(out, replace=True) as folder:
+        _write_graph(spec, config, checkpoint.path, folder)
         settings = engine_settings(spec, config, capacity, limits)
-        (staged / ENGINE_JSON).write_text(json.dumps(settings, indent=2) + "\n")
-        shutil.rmtree(out, ignore_errors=True)
-        staged.rename(out)
-    finally:
-        shutil.rmtree(staged, ignore_errors=True)
+        with naming(folder / ENGINE_JSON):
+            (folder / ENGINE_JSON).write_text(json.dumps(settings, indent=2) + "\n")
     return _artifact(out, config)
 
 

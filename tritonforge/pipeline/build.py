@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from tritonforge.client import Client
 from tritonforge.errors import BuildError, RepositoryError
-from tritonforge.pipeline.compile import CompiledVersion, compile_version, workspace
+from tritonforge.events import OnEvent, ignore
+from tritonforge.pipeline.compile import CompiledVersion, compile_version
 from tritonforge.pipeline.live import LiveServer
 from tritonforge.pipeline.plan import VersionPlan, plan_versions, refuse_changed, wanted_models
 from tritonforge.pipeline.traffic import change_traffic
@@ -21,6 +22,10 @@ from tritonforge.repository.serving import ServedVersion, read_served
 from tritonforge.repository.traffic import read_routes
 from tritonforge.spec.load import LoadedSpec
 from tritonforge.spec.model import ModelSpec
+from tritonforge.staging import scratch_folder, sweep
+
+# Folders in the one beside the repository: for what is being compiled, and for imported GGUF files.
+WORK, CHECKPOINTS = "work", "checkpoints"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +85,7 @@ class BuildResult:
     server: str | None
 
 
-def build_spec(loaded: LoadedSpec, options: BuildOptions, *, on_event: Callable[[str], None]) -> BuildResult:
+def build_spec(loaded: LoadedSpec, options: BuildOptions, *, on_event: OnEvent = ignore) -> BuildResult:
     """Build and publish what a spec asks for.
 
     Each model is published in one step: all of its new versions and the gateway, or nothing.
@@ -100,6 +105,8 @@ def build_spec(loaded: LoadedSpec, options: BuildOptions, *, on_event: Callable[
     plans = {model.name: plan_versions(loaded, model, wanted[model.name]) for model in models}
     if not options.replace:
         refuse_changed([plan for model_plans in plans.values() for plan in model_plans])
+    for name in (WORK, CHECKPOINTS):
+        sweep(forge_folder(loaded.repository) / name)
     results: list[VersionResult] = []
     for model in models:
         results += _build_model(loaded, model, plans[model.name], options, on_event)
@@ -127,13 +134,13 @@ def _build_model(
     model: ModelSpec,
     plans: Sequence[VersionPlan],
     options: BuildOptions,
-    on_event: Callable[[str], None],
+    on_event: OnEvent,
 ) -> list[VersionResult]:
     work = [plan for plan in plans if plan.state != "unchanged"]
     compiled: list[CompiledVersion] = []
     if work:
-        cache = forge_folder(loaded.repository) / "checkpoints"
-        with workspace(loaded.repository) as folder:
+        cache = forge_folder(loaded.repository) / CHECKPOINTS
+        with scratch_folder(forge_folder(loaded.repository) / WORK, "build") as folder:
             for plan in work:
                 on_event(f"{model.name} version {plan.version.number}: {plan.state}")
                 compiled.append(compile_version(plan, folder, cache=cache, on_event=on_event))
@@ -150,7 +157,7 @@ def _publish(
     model: ModelSpec,
     compiled: Sequence[CompiledVersion],
     options: BuildOptions,
-    on_event: Callable[[str], None],
+    on_event: OnEvent,
 ) -> None:
     """One transaction: the new engine models, then the gateway that knows them."""
     mount = loaded.spec.mount or str(loaded.repository)

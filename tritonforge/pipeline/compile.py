@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import version as package_version
 from pathlib import Path
-from tempfile import mkdtemp
 
 from tritonforge import __version__
 from tritonforge.artifacts import EngineArtifact, TokenizerArtifact
@@ -19,9 +16,9 @@ from tritonforge.checkpoint.source import SourceCheckpoint, open_checkpoint
 from tritonforge.checkpoint.tokenizer import find_tokenizer
 from tritonforge.engine.build import build
 from tritonforge.errors import UsageBug
+from tritonforge.events import OnEvent
 from tritonforge.pipeline.plan import VersionPlan
 from tritonforge.pipeline.sources import checkpoint_folder
-from tritonforge.places import forge_folder
 from tritonforge.repository.manifest import Manifest
 from tritonforge.spec.engine import OpenVinoEngineSpec
 from tritonforge.spec.model import ResolvedVersion
@@ -46,21 +43,7 @@ class CompiledVersion:
     took_s: float
 
 
-@contextmanager
-def workspace(repository: Path) -> Iterator[Path]:
-    """A folder on the repository's file system for what is being built; removed at the end."""
-    parent = forge_folder(repository) / "work"
-    parent.mkdir(parents=True, exist_ok=True)
-    folder = Path(mkdtemp(prefix="build-", dir=parent))
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def compile_version(
-    plan: VersionPlan, folder: Path, *, cache: Path, on_event: Callable[[str], None]
-) -> CompiledVersion:
+def compile_version(plan: VersionPlan, folder: Path, *, cache: Path, on_event: OnEvent) -> CompiledVersion:
     """Convert and compile one version.
 
     Args:

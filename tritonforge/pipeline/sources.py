@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Callable
 from pathlib import Path
-from tempfile import mkdtemp
 
 from tritonforge.artifacts import digest_of
 from tritonforge.checkpoint.digest import checkpoint_digest
 from tritonforge.checkpoint.gguf.importer import import_gguf
-from tritonforge.errors import CheckpointNotFound
+from tritonforge.errors import CheckpointError, CheckpointNotFound
+from tritonforge.events import OnEvent
 
 
 def source_digest(path: Path) -> str:
@@ -31,7 +29,7 @@ def source_digest(path: Path) -> str:
     return digest_of([str(path.resolve()), stat.st_size, stat.st_mtime_ns])
 
 
-def checkpoint_folder(path: Path, *, digest: str, cache: Path, on_event: Callable[[str], None]) -> Path:
+def checkpoint_folder(path: Path, *, digest: str, cache: Path, on_event: OnEvent) -> Path:
     """The Hugging Face folder for a checkpoint.
 
     Args:
@@ -48,12 +46,9 @@ def checkpoint_folder(path: Path, *, digest: str, cache: Path, on_event: Callabl
     folder = cache / f"{path.stem}-{digest[:16]}"
     if folder.is_dir():
         return folder
-    cache.mkdir(parents=True, exist_ok=True)
-    staged = Path(mkdtemp(prefix=".import-", dir=cache))
     try:
-        import_gguf(path, staged / folder.name, on_event=on_event)
-        if not folder.is_dir():  # another build may have been quicker
-            (staged / folder.name).rename(folder)
-    finally:
-        shutil.rmtree(staged, ignore_errors=True)
-    return folder
+        return import_gguf(path, folder, on_event=on_event)
+    except CheckpointError:
+        if folder.is_dir():  # another build was quicker, with the same content
+            return folder
+        raise

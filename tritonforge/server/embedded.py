@@ -15,11 +15,11 @@ import re
 import shutil
 import sys
 import sysconfig
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
 from tritonforge.errors import ServerError, ToolMissing
+from tritonforge.staging import staged_folder
 
 PACKAGE = "nvidia-pytriton"
 INSTALL_HINT = "pip install 'tritonforge[embedded]'"
@@ -185,12 +185,11 @@ def backend_directory(installation: Installation, cache: Path) -> Path:
     if final.exists():
         return final
     try:
-        final.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=final.parent, prefix=f".{final.name}-") as staging:
-            made = Path(staging) / final.name
-            _lay_out(installation, made)
-            _rename_unless_there(made, final)
+        with staged_folder(final) as folder:
+            _lay_out(installation, folder)
     except OSError as error:
+        if final.exists():  # another start was quicker, with the same content
+            return final
         raise ServerError(
             f"{error.filename or final}: {error.strerror or error}", hint="choose another folder with --cache-folder"
         ) from error
@@ -203,15 +202,6 @@ def _lay_out(installation: Installation, folder: Path) -> None:
     stub = backend / STUB
     shutil.copyfile(installation.stub, stub)
     stub.chmod(0o755)  # an unzipped wheel may have lost the run bit
-
-
-def _rename_unless_there(made: Path, final: Path) -> None:
-    try:
-        made.rename(final)
-    except OSError:
-        if not final.exists():
-            raise
-        # Another start was quicker, with the same content.
 
 
 def _python_version() -> str:

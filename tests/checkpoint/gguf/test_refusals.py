@@ -194,6 +194,11 @@ def test_an_existing_output_is_left_alone(file: Path) -> None:
     assert [path.name for path in kept.iterdir()] == ["file"]
 
 
+def test_an_empty_output_folder_is_taken(file: Path) -> None:
+    (file.parent / "empty").mkdir()
+    assert (import_gguf(file, file.parent / "empty") / "config.json").is_file()
+
+
 def test_a_disk_that_takes_no_more_leaves_nothing(file: Path) -> None:
     # A limit on the size of a file fails in the same place and way as a full disk.
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
-import shutil
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,16 +13,16 @@ from tritonforge.checkpoint.gguf.reader import GgufFile, open_gguf
 from tritonforge.checkpoint.gguf.tokenizer import build_tokenizer, special_tokens, tokenizer_config
 from tritonforge.checkpoint.gguf.vocabulary import Vocabulary, read_vocabulary
 from tritonforge.checkpoint.gguf.weights import plan_weights
-from tritonforge.errors import CheckpointError, CorruptFile, UsageBug
+from tritonforge.checkpoint.output import check_free, output_folder
+from tritonforge.errors import CorruptFile, UsageBug
+from tritonforge.events import OnEvent, ignore
 from tritonforge.formats.safetensors import PlannedTensor, write_tensors
 
 # Names in config.json → in safetensors.
 DTYPES = {"float16": "F16", "bfloat16": "BF16", "float32": "F32"}
 
-OnEvent = Callable[[str], None]
 
-
-def import_gguf(file: Path, out: Path, *, dtype: str = "float16", on_event: OnEvent | None = None) -> Path:
+def import_gguf(file: Path, out: Path, *, dtype: str = "float16", on_event: OnEvent = ignore) -> Path:
     """Turn a GGUF file of a Llama model into a Hugging Face checkpoint folder.
 
     The folder holds config.json, model.safetensors, tokenizer.json, tokenizer_config.json, special_tokens_map.json and
@@ -35,9 +31,9 @@ def import_gguf(file: Path, out: Path, *, dtype: str = "float16", on_event: OnEv
 
     Args:
         file: The GGUF file.
-        out: The folder to make; must not exist.
+        out: The folder to make; must not exist, or be empty.
         dtype: Type of the stored weights: ``float16``, ``bfloat16`` or ``float32``.
-        on_event: Called with one line of text at each step.
+        on_event: Called with one line per step.
 
     Returns:
         `out`.
@@ -47,21 +43,19 @@ def import_gguf(file: Path, out: Path, *, dtype: str = "float16", on_event: OnEv
         CorruptFile: The file is damaged or contradicts itself.
         MissingWeight: It lacks a tensor.
         UnsupportedModel: It holds something else than a Llama model that Hugging Face's classes can represent.
-        CheckpointError: `out` exists or cannot be written.
+        CheckpointError: `out` is taken or cannot be written.
         ToolMissing: The `gguf` package is not installed.
     """
     if dtype not in DTYPES:
         raise UsageBug(f"dtype is {dtype!r}; expected one of {', '.join(DTYPES)}")
-    if out.exists() or out.is_symlink():
-        raise CheckpointError(f"{out}: exists already", hint="remove it, or choose another output folder")
-    tell = on_event or (lambda _: None)
-    tell(f"reading {file}")
+    check_free(out)
+    on_event(f"reading {file}")
     plan = _plan(open_gguf(file), dtype)
-    tell(f"writing {len(plan.weights)} tensors as {dtype}")
-    with _staged(out) as folder:
+    on_event(f"writing {len(plan.weights)} tensors as {dtype}")
+    with output_folder(out) as folder:
         write_tensors(folder / "model.safetensors", plan.weights, {"format": "pt"})
         _write_small_files(folder, plan, dtype)
-    tell(f"wrote {out}")
+    on_event(f"wrote {out}")
     return out
 
 
@@ -102,24 +96,3 @@ def _write_small_files(folder: Path, plan: _Plan, dtype: str) -> None:
 
 def _write_json(path: Path, value: object) -> None:
     path.write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-
-
-@contextlib.contextmanager
-def _staged(out: Path) -> Iterator[Path]:
-    """A folder beside `out` that becomes `out` at the end, or vanishes when the block fails."""
-    staging = out.with_name(f".{out.name}.importing-{os.getpid()}")
-    made = [parent for parent in out.parents if not parent.exists()]  # nearest first
-    try:
-        staging.mkdir(parents=True)
-        yield staging
-        staging.rename(out)
-    except BaseException as exc:
-        shutil.rmtree(staging, ignore_errors=True)
-        for parent in made:
-            with contextlib.suppress(OSError):
-                parent.rmdir()
-        if isinstance(exc, OSError):
-            raise CheckpointError(
-                f"{out}: cannot be written: {exc.strerror}", hint="check the disk's free space and its permissions"
-            ) from exc
-        raise

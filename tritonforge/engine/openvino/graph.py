@@ -19,6 +19,7 @@ from tritonforge.engine.openvino.attention import Attention, causal_mask
 from tritonforge.engine.openvino.ops import Node, dimension, i64, rms_norm, split
 from tritonforge.engine.openvino.rotary import Rotary, half_split_rows, rotary
 from tritonforge.engine.openvino.weights import Rows, Weights
+from tritonforge.engine.writing import naming
 from tritonforge.formats.safetensors import TensorFolder
 from tritonforge.formats.trtllm import TrtllmConfig
 
@@ -47,11 +48,13 @@ def write_graph(config: TrtllmConfig, tensors: TensorFolder, folder: Path, *, op
     Raises:
         MissingWeight: The rank file lacks a tensor that the configuration asks for.
         ShapeMismatch: A tensor has another shape than the configuration implies.
+        BuildError: A file cannot be written.
     """
     weights = Weights(tensors, precision=options.precision)
     model = _decoder(config, weights, options)
     # Compression to float16 is for the caller to ask for; here every weight already has the type that it is to have.
-    ov.save_model(model, folder / MODEL_FILE, compress_to_fp16=False)
+    with naming(folder / MODEL_FILE, RuntimeError):  # which is how OpenVINO reports a full disk
+        ov.save_model(model, folder / MODEL_FILE, compress_to_fp16=False)
 
 
 def _decoder(config: TrtllmConfig, weights: Weights, options: GraphOptions) -> ov.Model:

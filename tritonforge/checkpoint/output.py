@@ -1,0 +1,39 @@
+"""The output folder of a conversion or an import: it must be free, and it appears whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from tritonforge.errors import CheckpointError
+from tritonforge.staging import staged_folder
+
+
+def check_free(out: Path) -> None:
+    """Refuse an output that would overwrite something. A folder with nothing in it is free.
+
+    Raises:
+        CheckpointError: Something is there.
+    """
+    if out.is_dir() and not any(out.iterdir()):
+        return
+    if out.exists() or out.is_symlink():
+        raise CheckpointError(f"{out}: exists already", hint="choose another output folder, or remove this one")
+
+
+@contextlib.contextmanager
+def output_folder(out: Path) -> Iterator[Path]:
+    """A folder to fill that becomes `out` when the block ends well, and vanishes when it fails.
+
+    Raises:
+        CheckpointError: It cannot be written.
+    """
+    try:
+        with staged_folder(out) as folder:
+            yield folder
+    except OSError as error:
+        raise CheckpointError(
+            f"{out}: cannot be written: {error.strerror or error}",
+            hint="check its parent folder: rights, and free space",
+        ) from error
