@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from tritonforge.errors import CheckpointError, CheckpointNotFound, CorruptFile
-from tritonforge.formats.trtllm import ChatGlmFields, RotaryScaling, TrtllmConfig, rank_file_name
+from tritonforge.formats.rotary import RotaryScaling
+from tritonforge.formats.trtllm import ChatGlmFields, TrtllmConfig, rank_file_name
 
 LLAMA = TrtllmConfig(
     architecture="LlamaForCausalLM",

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import numpy as np
 
+from tritonforge.formats.rotary import RotaryScaling
 from tritonforge.formats.safetensors import TensorFolder
-from tritonforge.formats.trtllm import RotaryScaling, TrtllmConfig, rank_file_name
+from tritonforge.formats.trtllm import TrtllmConfig, rank_file_name
 
 
 def logits(folder: Path, ids: list[int]) -> np.ndarray:

@@ -13,65 +13,23 @@ from pathlib import Path
 
 from tritonforge.errors import CheckpointError
 from tritonforge.formats.json_fields import JsonFields, read_json_object
+from tritonforge.formats.rotary import RotaryScaling
 
 CONFIG_NAME = "config.json"
 # TensorRT-LLM's spelling of float types → the spelling of safetensors.
 FLOAT_TYPES: Mapping[str, str] = {"float32": "F32", "float16": "F16", "bfloat16": "BF16"}
+# What TensorRT-LLM takes for a key of llama3 scaling that is missing.
+LLAMA3_DEFAULTS: Mapping[str, float] = {
+    "factor": 8.0,
+    "low_freq_factor": 1.0,
+    "high_freq_factor": 4.0,
+    "original_max_position_embeddings": 8192,
+}
 
 
 def rank_file_name(rank: int) -> str:
     """Name of the weight file of one rank."""
     return f"rank{rank}.safetensors"
-
-
-@dataclass(frozen=True, slots=True)
-class RotaryScaling:
-    """How rotary positions are stretched beyond the length that the model was first trained for.
-
-    Args:
-        kind: ``linear`` (positions divided by `factor`) or ``llama3`` (long wavelengths divided, short ones kept).
-        factor: By how much.
-        low_freq_factor: llama3: waves longer than original / this are divided by `factor`.
-        high_freq_factor: llama3: waves shorter than original / this are left alone.
-        original_max_position_embeddings: llama3: length in tokens of the first training.
-        kind_keys: Keys that carry the kind in JSON. Releases before 0.12 demand ``type``, later ones read either, so
-            the source's spelling is kept.
-    """
-
-    kind: str
-    factor: float
-    low_freq_factor: float | None = None
-    high_freq_factor: float | None = None
-    original_max_position_embeddings: int | None = None
-    kind_keys: tuple[str, ...] = ("type",)
-
-    def to_json(self) -> dict[str, object]:
-        """The object that goes into config.json."""
-        values: dict[str, object] = dict.fromkeys(self.kind_keys, self.kind)
-        values["factor"] = self.factor
-        for key in ("low_freq_factor", "high_freq_factor", "original_max_position_embeddings"):
-            if getattr(self, key) is not None:
-                values[key] = getattr(self, key)
-        return values
-
-    @classmethod
-    def from_json(cls, fields: JsonFields) -> RotaryScaling:
-        """Read the object; a missing key of llama3 gets the default of TensorRT-LLM."""
-        kind_keys = tuple(key for key in ("type", "rope_type") if key in fields)
-        kind = fields.text(kind_keys[0] if kind_keys else "type")
-        if kind not in ("linear", "llama3"):
-            raise fields.wrong("type", kind, "linear or llama3")
-        factor = fields.number("factor", 8.0 if kind == "llama3" else None)
-        if kind == "linear":
-            return cls(kind, factor, kind_keys=kind_keys)
-        return cls(
-            kind,
-            factor,
-            low_freq_factor=fields.number("low_freq_factor", 1.0),
-            high_freq_factor=fields.number("high_freq_factor", 4.0),
-            original_max_position_embeddings=fields.integer("original_max_position_embeddings", 8192),
-            kind_keys=kind_keys,
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +198,6 @@ class TrtllmConfig:
         heads, hidden = fields.integer("num_attention_heads"), fields.integer("hidden_size")
         mapping = fields.nested("mapping") or JsonFields({}, path)
         quantization = fields.nested("quantization") or JsonFields({}, path)
-        scaling = fields.nested("rotary_scaling")
         chatglm = _read_chatglm(fields) if "chatglm_version" in fields else None
         return cls(
             architecture=fields.text("architecture"),
@@ -258,7 +215,7 @@ class TrtllmConfig:
             max_position_embeddings=fields.integer("max_position_embeddings"),
             rotary_base=fields.number("rotary_base", 10000.0),
             rotary_pct=fields.number("rotary_pct", 0.5 if chatglm else 1.0),
-            rotary_scaling=None if scaling is None else RotaryScaling.from_json(scaling),
+            rotary_scaling=_read_scaling(fields),
             attn_bias=chatglm.add_qkv_bias if chatglm else fields.flag("attn_bias", default=False),
             mlp_bias=chatglm.add_bias_linear if chatglm else fields.flag("mlp_bias", default=False),
             tied_embeddings=fields.flag("tie_word_embeddings", default=False),
@@ -279,6 +236,11 @@ class TrtllmConfig:
         """
         path = folder / CONFIG_NAME
         return cls.from_json(read_json_object(path), path)
+
+
+def _read_scaling(fields: JsonFields) -> RotaryScaling | None:
+    scaling = fields.nested("rotary_scaling")
+    return None if scaling is None else RotaryScaling.from_json(scaling, defaults=LLAMA3_DEFAULTS)
 
 
 def _read_chatglm(fields: JsonFields) -> ChatGlmFields:

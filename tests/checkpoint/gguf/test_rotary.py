@@ -77,8 +77,10 @@ def test_the_original_length_is_taken_from_the_file(tmp_path: Path, source: Gguf
         llama3_factors(factor=8.0, original=8192, high=8.0),
         np.linspace(1, 8, 32, dtype=np.float32),
         np.ones(16, np.float32),
+        np.zeros(32, np.float32),
+        np.full(32, np.inf, np.float32),
     ],
-    ids=["another_length", "another_high_factor", "arbitrary", "too_few"],
+    ids=["another_length", "another_high_factor", "arbitrary", "too_few", "zero", "infinite"],
 )
 def test_other_factors_are_refused(tmp_path: Path, source: GgufSource, factors: np.ndarray) -> None:
     source.tensors["rope_freqs.weight"] = factors

@@ -18,7 +18,8 @@ from tritonforge.checkpoint.families.chatglm_version import find_version
 from tritonforge.checkpoint.families.scope import MOST_LAYERS, auto_dtype, chatglm_head_reasons
 from tritonforge.errors import UnsupportedModel
 from tritonforge.formats.json_fields import JsonFields
-from tritonforge.formats.trtllm import ChatGlmFields, RotaryScaling, TrtllmConfig
+from tritonforge.formats.rotary import LINEAR, RotaryScaling
+from tritonforge.formats.trtllm import ChatGlmFields, TrtllmConfig
 
 _EMBEDDING = "transformer.embedding.word_embeddings.weight"
 _HEAD = "transformer.output_layer.weight"
@@ -83,7 +84,7 @@ def _rotary(fields: JsonFields, version: str) -> tuple[float, RotaryScaling | No
     ratio = fields.number("rope_ratio", 1.0)
     if version != "chatglm2":
         return _ROTARY_BASE * ratio, None
-    return _ROTARY_BASE, RotaryScaling("linear", ratio) if ratio != 1 else None
+    return _ROTARY_BASE, RotaryScaling(LINEAR, ratio) if ratio != 1 else None
 
 
 def _post_norm_residual(fields: JsonFields) -> bool:
@@ -110,7 +111,7 @@ def _engine_reasons(config: TrtllmConfig, *, shared: bool, fields: JsonFields) -
     if not shared:
         tensorrt_llm.append(
             "every head has its own key and value (multi_query_attention is false), which TensorRT-LLM's own converter "
-            "gets wrong: nothing there to be equal to"
+            "gets wrong"
         )
     openvino: tuple[str, ...] = ()
     if _post_norm_residual(fields):

@@ -9,10 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tritonforge.formats.json_fields import JsonFields
-from tritonforge.formats.trtllm import RotaryScaling
+from tritonforge.formats.rotary import KINDS, RotaryScaling, kind_keys
 
 _UNSCALED = "default"
-_KIND_KEYS = ("type", "rope_type")
 _DEFAULT_THETA = 10000.0
 
 
@@ -50,25 +49,11 @@ def read_rotary(fields: JsonFields, *, default_fraction: float) -> RotarySetting
     if any(isinstance(value, dict) for value in newer.values.values()):
         reason = f"its layers differ in their rotary settings (rope_parameters for {', '.join(newer.values)})"
         return RotarySettings(theta, fraction, None, (reason,))
-    kind_keys = tuple(key for key in _KIND_KEYS if key in scaling_fields)
-    kind = scaling_fields.text(kind_keys[0]) if kind_keys else _UNSCALED
+    keys = kind_keys(scaling_fields)
+    kind = scaling_fields.text(keys[0]) if keys else _UNSCALED
     if kind == _UNSCALED:
         return RotarySettings(theta, fraction, None)
-    if kind == "linear":
-        scaling = RotaryScaling(kind, scaling_fields.number("factor"), kind_keys=kind_keys)
-        return RotarySettings(theta, fraction, scaling)
-    if kind == "llama3":
-        return RotarySettings(theta, fraction, _read_llama3(scaling_fields, kind_keys))
-    reason = f"rotary scaling {kind!r} is not supported; linear and llama3 are"
-    return RotarySettings(theta, fraction, None, (reason,))
-
-
-def _read_llama3(fields: JsonFields, kind_keys: tuple[str, ...]) -> RotaryScaling:
-    return RotaryScaling(
-        "llama3",
-        fields.number("factor"),
-        low_freq_factor=fields.number("low_freq_factor"),
-        high_freq_factor=fields.number("high_freq_factor"),
-        original_max_position_embeddings=fields.integer("original_max_position_embeddings"),
-        kind_keys=kind_keys,
-    )
+    if kind not in KINDS:
+        reason = f"rotary scaling {kind!r} is not supported; {' and '.join(KINDS)} are"
+        return RotarySettings(theta, fraction, None, (reason,))
+    return RotarySettings(theta, fraction, RotaryScaling.from_json(scaling_fields))

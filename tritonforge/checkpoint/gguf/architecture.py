@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tritonforge.checkpoint.gguf.reader import GgufFile
 from tritonforge.checkpoint.gguf.rotary import read_scaling
 from tritonforge.errors import CorruptFile, MissingWeight, UnsupportedModel
-from tritonforge.formats.trtllm import RotaryScaling
+from tritonforge.formats.rotary import RotaryScaling
 
 EMBEDDING = "token_embd.weight"
 OUTPUT = "output.weight"

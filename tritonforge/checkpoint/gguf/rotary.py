@@ -6,14 +6,12 @@ file, so they are looked for among those that Meta has published, and taken only
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from tritonforge.checkpoint.gguf.reader import GgufFile, dequantise
 from tritonforge.errors import UnsupportedModel
+from tritonforge.formats.rotary import LINEAR, LLAMA3, RotaryScaling
 from tritonforge.formats.safetensors import Array
-from tritonforge.formats.trtllm import RotaryScaling
 
 FREQUENCY_FACTORS = "rope_freqs.weight"
 _LLAMA3_LOW, _LLAMA3_HIGH = 1.0, 4.0
@@ -38,12 +36,12 @@ def read_scaling(file: GgufFile, *, rotary_base: float, head_size: int) -> Rotar
         return linear
     factors = dequantise(tensor.blocks, tensor.quantisation).reshape(-1)
     original = _original_positions(file)
-    if factors.shape == (head_size // 2,):
+    if factors.shape == (head_size // 2,) and np.isfinite(factors).all() and (factors > 0).all():
         if np.allclose(factors, 1.0, rtol=_TOLERANCE):
             return linear
         scaling = _llama3(float(factors[-1]), original)
-        frequencies = rotary_base ** (-np.arange(0, head_size, 2, dtype=np.float64) / head_size)
-        if linear is None and np.allclose(factors, llama3_factors(frequencies, scaling), rtol=_TOLERANCE):
+        expected = _factors(scaling, rotary_base=rotary_base, head_size=head_size)
+        if linear is None and np.allclose(factors, expected, rtol=_TOLERANCE):
             return scaling
     raise UnsupportedModel(
         str(file.path),
@@ -51,28 +49,15 @@ def read_scaling(file: GgufFile, *, rotary_base: float, head_size: int) -> Rotar
     )
 
 
-def llama3_factors(frequencies: Array, scaling: RotaryScaling) -> Array:
-    """By what Llama 3's scaling divides each rotary frequency.
-
-    Wavelengths longer than ``original / low`` positions are stretched by the whole factor, those shorter than
-    ``original / high`` not at all, and in between the two are blended.
-
-    Args:
-        frequencies: Radians per position, ``[head_size / 2]``.
-        scaling: A scaling of kind ``llama3``.
-    """
-    original, low, high = scaling.original_max_position_embeddings, scaling.low_freq_factor, scaling.high_freq_factor
-    if original is None or low is None or high is None:
-        raise ValueError(f"{scaling} lacks a parameter of llama3 scaling")
-    turns = original * frequencies / (2 * math.pi)  # how often a dimension turns within the original context
-    blend = np.clip((turns - low) / (high - low), 0.0, 1.0)
-    factors: Array = 1.0 / ((1.0 - blend) / scaling.factor + blend)
-    return factors
+def _factors(scaling: RotaryScaling, *, rotary_base: float, head_size: int) -> Array:
+    """By what a scaling divides each rotary frequency, ``[head_size / 2]``."""
+    frequencies = [rotary_base ** (-index / head_size) for index in range(0, head_size, 2)]
+    return np.array([frequency / scaling.stretched(frequency) for frequency in frequencies])
 
 
 def _llama3(factor: float, original: int) -> RotaryScaling:
     return RotaryScaling(
-        kind="llama3",
+        kind=LLAMA3,
         factor=factor,
         low_freq_factor=_LLAMA3_LOW,
         high_freq_factor=_LLAMA3_HIGH,
@@ -87,11 +72,11 @@ def _linear_scaling(file: GgufFile) -> RotaryScaling | None:
     if kind == "none":
         # The key of files from before scaling types; llama.cpp takes it as linear.
         factor = fields.number("llama.rope.scale_linear", 1.0)
-    elif kind == "linear":
+    elif kind == LINEAR:
         factor = fields.number("llama.rope.scaling.factor", 1.0)
     else:
         raise UnsupportedModel(str(file.path), [f"rotary scaling of type {kind!r} is not linear or Llama 3's"])
-    return None if factor == 1.0 else RotaryScaling(kind="linear", factor=factor, kind_keys=("rope_type", "type"))
+    return None if factor == 1.0 else RotaryScaling(kind=LINEAR, factor=factor, kind_keys=("rope_type", "type"))
 
 
 def _original_positions(file: GgufFile) -> int:

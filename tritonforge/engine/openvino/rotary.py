@@ -7,7 +7,6 @@ form by reordering the rows of their query and key projections once, at build ti
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,7 +16,7 @@ from openvino import opset13 as ops
 
 from tritonforge.engine.openvino.ops import END, Node, f32, i64, take
 from tritonforge.engine.openvino.weights import Weights
-from tritonforge.formats.trtllm import RotaryScaling, TrtllmConfig
+from tritonforge.formats.trtllm import TrtllmConfig
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +86,7 @@ def inverse_frequencies(config: TrtllmConfig) -> NDArray[np.float32]:
     scaling = config.rotary_scaling
     if scaling is None:
         return frequencies.astype(np.float32)
-    if scaling.kind == "linear":
-        return (frequencies / scaling.factor).astype(np.float32)
-    return _llama3(frequencies, scaling).astype(np.float32)
+    return np.array([scaling.stretched(frequency) for frequency in frequencies.tolist()], np.float32)
 
 
 def half_split_rows(heads: int, head_size: int, size: int) -> NDArray[np.int64]:
@@ -99,16 +96,6 @@ def half_split_rows(heads: int, head_size: int, size: int) -> NDArray[np.int64]:
     """
     in_head = np.concatenate([np.arange(0, size, 2), np.arange(1, size, 2), np.arange(size, head_size)])
     return np.concatenate([head * head_size + in_head for head in range(heads)])
-
-
-def _llama3(frequencies: NDArray[np.float64], scaling: RotaryScaling) -> NDArray[np.float64]:
-    """Llama 3.1's scaling: long wavelengths are stretched by `factor`, short ones kept, those between blended."""
-    original, low, high = (scaling.original_max_position_embeddings, scaling.low_freq_factor, scaling.high_freq_factor)
-    assert original is not None and low is not None and high is not None  # the format's reader checks it
-    wavelengths = 2 * math.pi / frequencies
-    share_kept = np.clip((original / wavelengths - low) / (high - low), 0.0, 1.0)
-    blended: NDArray[np.float64] = (1 - share_kept) * frequencies / scaling.factor + share_kept * frequencies
-    return blended
 
 
 def _quarter_turn(size: int) -> NDArray[np.float32]:
