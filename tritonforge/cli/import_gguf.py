@@ -6,14 +6,21 @@ from pathlib import Path
 
 import click
 
-from tritonforge.checkpoint.gguf.importer import DTYPES, import_gguf
+from tritonforge.checkpoint.gguf import import_gguf
 from tritonforge.cli.output import json_option, print_json, say
+from tritonforge.formats.trtllm import FLOAT_TYPES
 
 
 @click.command("import-gguf")
 @click.argument("file", type=click.Path(path_type=Path))
 @click.argument("out", type=click.Path(path_type=Path))
-@click.option("--dtype", type=click.Choice(tuple(DTYPES)), default="float16", show_default=True, help="Stored weights.")
+@click.option(
+    "--dtype",
+    type=click.Choice(tuple(FLOAT_TYPES)),
+    default="float16",
+    show_default=True,
+    help="Float type of the stored weights.",
+)
 @json_option
 def command(*, file: Path, out: Path, dtype: str, as_json: bool) -> None:
     """Turn the GGUF FILE of a Llama model into the Hugging Face checkpoint folder OUT, which must not exist."""

@@ -17,9 +17,7 @@ from tritonforge.checkpoint.output import check_free, output_folder
 from tritonforge.errors import CorruptFile, UsageBug
 from tritonforge.events import OnEvent, ignore
 from tritonforge.formats.safetensors import PlannedTensor, write_tensors
-
-# Names in config.json → in safetensors.
-DTYPES = {"float16": "F16", "bfloat16": "BF16", "float32": "F32"}
+from tritonforge.formats.trtllm import FLOAT_TYPES
 
 
 def import_gguf(file: Path, out: Path, *, dtype: str = "float16", on_event: OnEvent = ignore) -> Path:
@@ -46,8 +44,8 @@ def import_gguf(file: Path, out: Path, *, dtype: str = "float16", on_event: OnEv
         CheckpointError: `out` is taken or cannot be written.
         ToolMissing: The `gguf` package is not installed.
     """
-    if dtype not in DTYPES:
-        raise UsageBug(f"dtype is {dtype!r}; expected one of {', '.join(DTYPES)}")
+    if dtype not in FLOAT_TYPES:
+        raise UsageBug(f"dtype is {dtype!r}; expected one of {', '.join(FLOAT_TYPES)}")
     check_free(out)
     on_event(f"reading {file}")
     plan = _plan(open_gguf(file), dtype)
@@ -71,7 +69,7 @@ class _Plan:
 
 def _plan(file: GgufFile, dtype: str) -> _Plan:
     form = read_form(file)
-    weights = plan_weights(file, form, dtype=DTYPES[dtype])
+    weights = plan_weights(file, form, dtype=FLOAT_TYPES[dtype])
     vocabulary = read_vocabulary(file)
     if len(vocabulary.tokens) > form.vocab_size:
         raise CorruptFile(
