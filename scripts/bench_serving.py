@@ -24,7 +24,8 @@ from bench_direct import DirectEngine, Pass, transformers_pass
 from tokenizers import Tokenizer
 
 from tritonforge.client import Client
-from tritonforge.pipeline.build import BuildOptions, build_spec
+from tritonforge.pipeline.build import build_spec
+from tritonforge.pipeline.plan import BuildOptions
 from tritonforge.repository.layout import engine_model_name
 from tritonforge.server import ServerOptions, start_embedded
 from tritonforge.spec.load import load_spec

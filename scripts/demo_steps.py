@@ -93,8 +93,8 @@ def run_steps(options: argparse.Namespace) -> None:
     heading("2. Two versions of it: float16, and int8 weights")
     spec = WORK / "forge.yaml"
     spec.write_text(SPEC.replace("THREADS", str(options.threads)))
-    # The spec gives version 1 all the traffic, also when an earlier run of the demo has moved it.
-    forge("build", "-f", spec)
+    # The spec gives version 1 all the traffic; --traffic, because an earlier run of the demo may have moved it.
+    forge("build", "-f", spec, "--traffic")
     heading("3. A real Triton Inference Server")
     with server(options) as urls:
         heading("4. One answer, streamed over gRPC and over HTTP")

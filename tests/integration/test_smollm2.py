@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from tritonforge.client import Client
-from tritonforge.pipeline.build import BuildOptions, build_spec
+from tritonforge.pipeline.build import build_spec
+from tritonforge.pipeline.plan import BuildOptions
 from tritonforge.server.launcher import start_embedded
 from tritonforge.server.options import ServerOptions
 from tritonforge.server.ports import choose_free_port

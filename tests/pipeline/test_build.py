@@ -9,40 +9,15 @@ from pathlib import Path
 
 import pytest
 
+from tests.pipeline.builds import INT4, INT8, build, states, tree, write_spec
 from tests.support.checkpoints import write_llama
 from tests.support.full_disk import file_size_limit
 from tests.support.gguf_files import from_checkpoint
 from tritonforge.cli.main import run
 from tritonforge.errors import BuildError, RepositoryError, SpecError
-from tritonforge.pipeline.build import BuildOptions, BuildResult, build_spec
+from tritonforge.pipeline.plan import BuildOptions
 from tritonforge.pipeline.preview import preview_spec
-from tritonforge.repository.traffic import read_routes
 from tritonforge.spec.load import load_spec
-
-INT8 = "{engine: {kind: openvino, precision: int8, runtime: {kv_cache_gib: 0.1}}}"
-INT4 = "{engine: {kind: openvino, precision: int4, runtime: {kv_cache_gib: 0.1}}}"
-
-
-def write_spec(folder: Path, checkpoint: Path, *, versions: str = f"1: {INT8}", more: str = "") -> Path:
-    path = folder / "forge.yaml"
-    path.write_text(
-        f"schema: 1\nrepository: ./models\nmodels:\n  - name: tiny\n    checkpoint: {checkpoint}\n"
-        f"    versions:\n      {versions}\n{more}"
-    )
-    return path
-
-
-def build(spec: Path, **options: object) -> BuildResult:
-    return build_spec(load_spec(spec), BuildOptions(**options), on_event=lambda line: None)
-
-
-def states(result: BuildResult) -> dict[int, str]:
-    return {version.version: version.state for version in result.versions}
-
-
-def tree(folder: Path) -> dict[str, int]:
-    """Files below a folder with their times of change."""
-    return {str(path.relative_to(folder)): path.stat().st_mtime_ns for path in folder.rglob("*") if path.is_file()}
 
 
 def test_second_build_changes_nothing(tiny_llama: Path, tmp_path: Path) -> None:
@@ -90,28 +65,11 @@ def test_changed_checkpoint_is_noticed(tmp_path: Path) -> None:
         build(spec)
 
 
-def test_traffic_in_the_spec_is_brought_to_the_repository(tiny_llama: Path, tmp_path: Path) -> None:
-    versions = f"1: {INT8}\n      2: {INT4}"
-    build(write_spec(tmp_path, tiny_llama, versions=versions))
-
-    result = build(write_spec(tmp_path, tiny_llama, versions=versions, more="    traffic: {1: 25, 2: 75}\n"))
-
-    assert states(result) == {1: "unchanged", 2: "unchanged"}
-    assert read_routes(tmp_path / "models", "tiny").weights == {1: 25, 2: 75}
-
-
 def test_one_version_can_be_built_alone(tiny_llama: Path, tmp_path: Path) -> None:
     spec = write_spec(tmp_path, tiny_llama, versions=f"1: {INT8}\n      2: {INT4}")
 
     assert states(build(spec, version=1)) == {1: "new"}
     assert not (tmp_path / "models" / "tiny_engine_v2").exists()
-
-
-def test_traffic_to_versions_that_are_not_built_is_refused(tiny_llama: Path, tmp_path: Path) -> None:
-    versions, traffic = f"1: {INT8}\n      2: {INT4}", "    traffic: {1: 0, 2: 100}\n"
-
-    with pytest.raises(BuildError, match="gives nothing to the published versions"):
-        build(write_spec(tmp_path, tiny_llama, versions=versions, more=traffic), version=1)
 
 
 def test_limits_left_out_fit_the_model(tmp_path: Path) -> None:

@@ -8,7 +8,8 @@ import click
 
 from tritonforge.cli.options import server_of
 from tritonforge.cli.output import json_option, print_json, print_table, say
-from tritonforge.pipeline.build import BuildOptions, BuildResult, build_spec
+from tritonforge.pipeline.build import BuildResult, build_spec
+from tritonforge.pipeline.plan import BuildOptions
 from tritonforge.pipeline.preview import Preview, preview_spec
 from tritonforge.spec.load import load_spec
 
@@ -18,18 +19,30 @@ from tritonforge.spec.load import load_spec
 @click.option("--model", help="Build only this model.")
 @click.option("--version", type=click.IntRange(min=1), help="Build only this version.")
 @click.option("--replace", is_flag=True, help="Rebuild published versions that differ from the spec, in place.")
+@click.option("--traffic", is_flag=True, help="Give published models the spec's traffic as well.")
 @click.option("--dry-run", is_flag=True, help="Say what would be done; write nothing.")
 @click.option("--url", help="gRPC address of the server that takes the result; found by itself when it runs here.")
 @json_option
 def command(
-    path: Path, model: str | None, version: int | None, url: str | None, *, replace: bool, dry_run: bool, as_json: bool
+    path: Path,
+    model: str | None,
+    version: int | None,
+    url: str | None,
+    *,
+    replace: bool,
+    traffic: bool,
+    dry_run: bool,
+    as_json: bool,
 ) -> None:
     """Convert, compile, render, lint and publish what forge.yaml asks for.
 
     A server that serves the repository takes the new versions at once; without one they are published on disk.
+
+    The traffic in forge.yaml is what a model starts with. Once it is published, new versions get nothing until the
+    traffic is moved to them: with `tritonforge traffic`, or here with --traffic.
     """
     loaded = load_spec(path)
-    options = BuildOptions(model, version, replace=replace, server=server_of(loaded.repository, url))
+    options = BuildOptions(model, version, replace=replace, traffic=traffic, server=server_of(loaded.repository, url))
     if dry_run:
         preview = preview_spec(loaded, options)
         print_json(preview) if as_json else _show_preview(preview)

@@ -10,16 +10,16 @@ from tritonforge.errors import BuildError
 
 
 @contextlib.contextmanager
-def naming(path: Path, *also: type[Exception]) -> Iterator[None]:
+def naming(path: Path, failures: tuple[type[Exception], ...] = (OSError,)) -> Iterator[None]:
     """Turn a failure to write into a `BuildError` that names the file.
 
     Args:
         path: What is being written.
-        also: Exceptions other than OSError by which a library says that it could not.
+        failures: What says that it could not be written.
     """
     try:
         yield
-    except (OSError, *also) as error:
+    except failures as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else error
         raise BuildError(
             f"{path}: cannot be written: {reason}",

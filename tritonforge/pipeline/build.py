@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from tritonforge.client import Client
-from tritonforge.errors import BuildError, RepositoryError
+from tritonforge.errors import RepositoryError
 from tritonforge.events import OnEvent, ignore
 from tritonforge.pipeline.compile import CompiledVersion, compile_version
 from tritonforge.pipeline.live import LiveServer
-from tritonforge.pipeline.plan import VersionPlan, plan_versions, refuse_changed, wanted_models
+from tritonforge.pipeline.plan import BuildOptions, ModelPlan, VersionPlan, plan_build
 from tritonforge.pipeline.traffic import change_traffic
+from tritonforge.pipeline.weights import difference, shown, weights_after, weights_in_force
 from tritonforge.places import forge_folder
 from tritonforge.repository.layout import engine_model_name
-from tritonforge.repository.lint import Finding, lint
+from tritonforge.repository.lint import Finding, Severity, lint
 from tritonforge.repository.publish import Transaction
 from tritonforge.repository.render import render_engine, render_gateway
 from tritonforge.repository.serving import ServedVersion, read_served
@@ -26,23 +27,6 @@ from tritonforge.staging import scratch_folder, sweep
 
 # Folders in the one beside the repository: for what is being compiled, and for imported GGUF files.
 WORK, CHECKPOINTS = "work", "checkpoints"
-
-
-@dataclass(frozen=True, slots=True)
-class BuildOptions:
-    """What of the spec to build, and how.
-
-    Args:
-        model: Only this model; all when None.
-        version: Only this version; all when None.
-        replace: Rebuild versions in place that are published with another build.
-        server: gRPC address of a running server that takes the result; None publishes on disk only.
-    """
-
-    model: str | None = None
-    version: int | None = None
-    replace: bool = False
-    server: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +72,8 @@ class BuildResult:
 def build_spec(loaded: LoadedSpec, options: BuildOptions, *, on_event: OnEvent = ignore) -> BuildResult:
     """Build and publish what a spec asks for.
 
-    Each model is published in one step: all of its new versions and the gateway, or nothing.
+    Each model is published in one step: all of its new versions and the gateway, or nothing. The spec's traffic is what
+    a model starts with; one that is published keeps the weights in force, unless `options.traffic` says otherwise.
 
     Args:
         loaded: The spec.
@@ -97,20 +82,15 @@ def build_spec(loaded: LoadedSpec, options: BuildOptions, *, on_event: OnEvent =
 
     Raises:
         SpecError: The spec has no such model or version.
-        CheckpointError, BuildError: A version cannot be compiled; nothing of its model is published.
+        CheckpointError, BuildError: A version cannot be compiled, or the spec's traffic leads nowhere; nothing of its
+            model is published.
         RepositoryError: A version is published with another build, or publishing failed; nothing was changed.
     """
-    wanted = wanted_models(loaded, options.model, options.version)
-    models = [model for model in loaded.spec.models if model.name in wanted]
-    plans = {model.name: plan_versions(loaded, model, wanted[model.name]) for model in models}
-    if not options.replace:
-        refuse_changed([plan for model_plans in plans.values() for plan in model_plans])
+    plans = plan_build(loaded, options)
     for name in (WORK, CHECKPOINTS):
         sweep(forge_folder(loaded.repository) / name)
-    results: list[VersionResult] = []
-    for model in models:
-        results += _build_model(loaded, model, plans[model.name], options, on_event)
-    traffic = {model.name: read_routes(loaded.repository, model.name).weights for model in models}
+    results = [result for plan in plans for result in _build_model(loaded, plan, options, on_event)]
+    traffic = {plan.model.name: read_routes(loaded.repository, plan.model.name).weights for plan in plans}
     return BuildResult(loaded.repository, tuple(results), traffic, options.server)
 
 
@@ -129,27 +109,30 @@ def version_result(plan: VersionPlan, compiled: Sequence[CompiledVersion] = ()) 
     )
 
 
-def _build_model(
-    loaded: LoadedSpec,
-    model: ModelSpec,
-    plans: Sequence[VersionPlan],
-    options: BuildOptions,
-    on_event: OnEvent,
-) -> list[VersionResult]:
-    work = [plan for plan in plans if plan.state != "unchanged"]
+def _build_model(loaded: LoadedSpec, plan: ModelPlan, options: BuildOptions, on_event: OnEvent) -> list[VersionResult]:
+    model = plan.model
     compiled: list[CompiledVersion] = []
-    if work:
+    if plan.work:
         cache = forge_folder(loaded.repository) / CHECKPOINTS
         with scratch_folder(forge_folder(loaded.repository) / WORK, "build") as folder:
-            for plan in work:
-                on_event(f"{model.name} version {plan.version.number}: {plan.state}")
-                compiled.append(compile_version(plan, folder, cache=cache, on_event=on_event))
+            for version in plan.work:
+                on_event(f"{model.name} version {version.version.number}: {version.state}")
+                compiled.append(compile_version(version, folder, cache=cache, on_event=on_event))
             _publish(loaded, model, compiled, options, on_event)
-    weights = _weights(model, read_served(loaded.repository / model.name))
-    if weights != read_routes(loaded.repository, model.name).weights:
-        on_event(f"{model.name}: traffic {_shown(weights)}")
-        change_traffic(loaded.repository, model.name, weights, server=options.server)
-    return [version_result(plan, compiled) for plan in plans]
+    _settle_traffic(loaded.repository, plan, options, on_event)
+    return [version_result(version, compiled) for version in plan.versions]
+
+
+def _settle_traffic(repository: Path, plan: ModelPlan, options: BuildOptions, on_event: OnEvent) -> None:
+    """The spec's weights when they were asked for; else a word on how they differ from those in force."""
+    model = plan.model
+    in_force = read_routes(repository, model.name).weights
+    if options.traffic:
+        if in_force != plan.weights:
+            on_event(f"{model.name}: traffic {shown(plan.weights)}")
+            change_traffic(repository, model.name, plan.weights, server=options.server)
+    elif line := difference(model, in_force):
+        on_event(line)
 
 
 def _publish(
@@ -172,7 +155,9 @@ def _publish(
             for version in compiled
         ]
         served = _served(loaded.repository / model.name, compiled)
-        weights = _first_weights(loaded.repository, model, served, numbers)
+        # Read again: others may have moved the traffic meanwhile. New versions get theirs once they are proved.
+        in_force = weights_in_force(loaded.repository, model.name)
+        weights = weights_after(model, in_force, numbers, from_spec=False)
         gateway = render_gateway(model, served, transaction.staging, weights=weights)
         _refuse_findings(lint(transaction.staging, beside=loaded.repository))
         on_event(f"{model.name}: publishing {', '.join(engine.name for engine in engines)}")
@@ -192,7 +177,7 @@ def _publish(
 
 def _refuse_findings(findings: Sequence[Finding]) -> None:
     """What lint calls an error would be refused by the server: it is found before anything is published."""
-    errors = [finding for finding in findings if finding.severity == "error"]
+    errors = [finding for finding in findings if finding.severity is Severity.ERROR]
     if errors:
         lines = "".join(f"\n  {found.code}: {found.path}:{found.line or 1}: {found.message}" for found in errors)
         raise RepositoryError(f"what was rendered does not pass lint:{lines}", hint=errors[0].fix)
@@ -204,29 +189,3 @@ def _served(gateway: Path, compiled: Sequence[CompiledVersion]) -> list[ServedVe
     for new in compiled:
         served[new.version.number] = ServedVersion.of(new.version, new.engine, new.tokenizer)
     return [served[number] for number in sorted(served)]
-
-
-def _first_weights(
-    repository: Path, model: ModelSpec, served: Sequence[ServedVersion], new: Collection[int]
-) -> Mapping[int, float]:
-    """Weights while new versions are proved: they get traffic only when nothing else could."""
-    if all(version.number in new for version in served):
-        return _weights(model, served)
-    current = read_routes(repository, model.name).weights
-    return {version.number: current.get(version.number, 0.0) for version in served}
-
-
-def _weights(model: ModelSpec, served: Sequence[ServedVersion]) -> dict[int, float]:
-    """The spec's traffic over the versions that are there; those that the spec does not name get nothing."""
-    weights = {version.number: float(model.traffic.get(version.number, 0.0)) for version in served}
-    if not sum(weights.values()) > 0:
-        raise BuildError(
-            f"{model.name}: the spec's traffic ({_shown(model.traffic)}) gives nothing to the published versions "
-            f"{list(weights)}",
-            hint="build all versions, or give one of them a weight",
-        )
-    return weights
-
-
-def _shown(weights: Mapping[int, float]) -> str:
-    return ", ".join(f"{number}: {weight:g}" for number, weight in sorted(weights.items()))

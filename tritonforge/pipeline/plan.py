@@ -10,6 +10,7 @@ from typing import Literal
 from tritonforge.artifacts import digest_of
 from tritonforge.errors import BuildError, RepositoryError, SpecError, did_you_mean
 from tritonforge.pipeline.sources import source_digest
+from tritonforge.pipeline.weights import weights_after, weights_in_force
 from tritonforge.repository.layout import find_version
 from tritonforge.spec.engine import OpenVinoEngineSpec
 from tritonforge.spec.load import LoadedSpec
@@ -33,6 +34,68 @@ class VersionPlan:
     checkpoint_digest: str
     spec_digest: str
     state: Literal["new", "unchanged", "changed"]
+
+
+@dataclass(frozen=True, slots=True)
+class BuildOptions:
+    """What of the spec to build, and how.
+
+    Args:
+        model: Only this model; all when None.
+        version: Only this version; all when None.
+        replace: Rebuild versions in place that are published with another build.
+        traffic: Give models that are published already the spec's traffic; else they keep the weights in force.
+        server: gRPC address of a running server that takes the result; None publishes on disk only.
+    """
+
+    model: str | None = None
+    version: int | None = None
+    replace: bool = False
+    traffic: bool = False
+    server: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ModelPlan:
+    """One model that a build is about.
+
+    Args:
+        model: What is asked for.
+        versions: Its versions to build, lowest first.
+        weights: Weight by version when the build is done.
+    """
+
+    model: ModelSpec
+    versions: tuple[VersionPlan, ...]
+    weights: Mapping[int, float]
+
+    @property
+    def work(self) -> tuple[VersionPlan, ...]:
+        """The versions that have to be compiled and published."""
+        return tuple(plan for plan in self.versions if plan.state != "unchanged")
+
+
+def plan_build(loaded: LoadedSpec, options: BuildOptions) -> list[ModelPlan]:
+    """Everything that a build is going to do, checked as far as it can be before any of it is done. Writes nothing.
+
+    Raises:
+        SpecError: The spec has no such model or version.
+        BuildError: A version needs an engine that this release does not build, or a model would get no traffic.
+        CheckpointError: A checkpoint cannot be read.
+        RepositoryError: A version is published with another build, or what is published cannot be read.
+    """
+    wanted = wanted_models(loaded, options.model, options.version)
+    plans = []
+    for model in loaded.spec.models:
+        if model.name in wanted:
+            versions = tuple(plan_versions(loaded, model, wanted[model.name]))
+            numbers = [plan.version.number for plan in versions]
+            in_force = weights_in_force(loaded.repository, model.name)
+            weights = weights_after(model, in_force, numbers, from_spec=options.traffic)
+            plans.append(ModelPlan(model, versions, weights))
+    if not options.replace:
+        refuse_changed([version for plan in plans for version in plan.versions])
+    return plans
 
 
 def wanted_models(loaded: LoadedSpec, model: str | None, version: int | None) -> Mapping[str, tuple[int, ...]]:

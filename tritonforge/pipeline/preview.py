@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tritonforge.pipeline.build import BuildOptions, VersionResult, version_result
-from tritonforge.pipeline.plan import VersionPlan, plan_versions, refuse_changed, wanted_models
+from tritonforge.pipeline.build import VersionResult, version_result
+from tritonforge.pipeline.plan import BuildOptions, VersionPlan, plan_build
 from tritonforge.repository.layout import CONFIG_NAME, engine_model_name, serving_folder
 from tritonforge.spec.load import LoadedSpec
 
@@ -38,27 +38,23 @@ class Preview:
         versions: One entry per version that the spec asks for.
         commands: Programs that would be run. The embedded engine is compiled in this process, with none.
         files: Files and folders (with a closing slash) that would be written, relative to the repository.
+        traffic: Weights by version number, by model, as they would be afterwards.
     """
 
     repository: Path
     versions: tuple[VersionResult, ...]
     commands: tuple[PlannedCommand, ...]
     files: tuple[str, ...]
+    traffic: Mapping[str, Mapping[int, float]]
 
 
 def preview_spec(loaded: LoadedSpec, options: BuildOptions) -> Preview:
     """Say what `build_spec` would do. Writes nothing, and raises what the build would raise before its first step."""
-    wanted = wanted_models(loaded, options.model, options.version)
-    plans = [
-        plan
-        for model in loaded.spec.models
-        if model.name in wanted
-        for plan in plan_versions(loaded, model, wanted[model.name])
-    ]
-    if not options.replace:
-        refuse_changed(plans)
+    models = plan_build(loaded, options)
+    plans = [version for model in models for version in model.versions]
     versions = tuple(version_result(plan) for plan in plans)
-    return Preview(loaded.repository, versions, commands=(), files=tuple(_files(plans)))
+    traffic = {plan.model.name: plan.weights for plan in models}
+    return Preview(loaded.repository, versions, commands=(), files=tuple(_files(plans)), traffic=traffic)
 
 
 def _files(plans: Sequence[VersionPlan]) -> list[str]:

@@ -53,7 +53,7 @@ def write_graph(config: TrtllmConfig, tensors: TensorFolder, folder: Path, *, op
     weights = Weights(tensors, precision=options.precision)
     model = _decoder(config, weights, options)
     # Compression to float16 is for the caller to ask for; here every weight already has the type that it is to have.
-    with naming(folder / MODEL_FILE, RuntimeError):  # which is how OpenVINO reports a full disk
+    with naming(folder / MODEL_FILE, (OSError, RuntimeError)):  # OpenVINO reports a full disk as the latter
         ov.save_model(model, folder / MODEL_FILE, compress_to_fp16=False)
 
 
