@@ -6,7 +6,7 @@ import hashlib
 from pathlib import Path
 
 from tritonforge.artifacts import digest_of
-from tritonforge.checkpoint.source import read_config
+from tritonforge.checkpoint.source import read_config_json
 from tritonforge.formats.safetensors import TensorFolder
 
 
@@ -19,7 +19,7 @@ def checkpoint_digest(folder: Path) -> str:
     Raises:
         CheckpointNotFound, CorruptFile, UnsupportedModel: The folder cannot be read.
     """
-    config = read_config(folder)
+    config = read_config_json(folder)
     weights = TensorFolder.open(folder)
     files = {
         file.name: {"size_bytes": (stat := file.stat()).st_size, "modified_ns": stat.st_mtime_ns}

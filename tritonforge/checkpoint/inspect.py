@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tritonforge.checkpoint.families import family_of
 from tritonforge.checkpoint.families.base import ENGINES, SourceFacts
-from tritonforge.checkpoint.source import DERIVED, SourceCheckpoint, architecture_in, open_checkpoint, read_config
+from tritonforge.checkpoint.source import DERIVED, SourceCheckpoint, architecture_in, open_checkpoint, read_config_json
 from tritonforge.errors import CheckpointError, UnsupportedModel
 from tritonforge.formats.safetensors import TensorFolder
 from tritonforge.formats.trtllm import FLOAT_TYPES, TrtllmConfig
@@ -95,7 +95,7 @@ def _describe_supported(source: SourceCheckpoint) -> CheckpointInfo:
 
 
 def _describe_refused(folder: Path, error: UnsupportedModel) -> CheckpointInfo:
-    fields = read_config(folder)
+    fields = read_config_json(folder)
     architecture = architecture_in(fields)
     family = family_of(architecture)
     try:

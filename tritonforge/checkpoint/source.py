@@ -61,7 +61,7 @@ def open_checkpoint(folder: Path) -> SourceCheckpoint:
         UnsupportedModel: The checkpoint is of a kind that is not supported; it carries every reason found.
         MissingWeight, ShapeMismatch: Weights and config.json do not belong together.
     """
-    fields = read_config(folder)
+    fields = read_config_json(folder)
     architecture = architecture_in(fields)
     family = family_of(architecture)
     reasons = list(general_reasons(fields))
@@ -85,7 +85,7 @@ def open_checkpoint(folder: Path) -> SourceCheckpoint:
     )
 
 
-def read_config(folder: Path) -> JsonFields:
+def read_config_json(folder: Path) -> JsonFields:
     """config.json of a folder.
 
     Raises:

@@ -68,7 +68,7 @@ def check_name(name: str) -> str:
     return name
 
 
-def check_path(path: str) -> str:
+def check_path_text(path: str) -> str:
     """Refuse text that can never be a path.
 
     Raises:
@@ -90,7 +90,7 @@ ModelName = Annotated[
 ]
 LocalPath = Annotated[
     str,
-    AfterValidator(check_path),
+    AfterValidator(check_path_text),
     WithJsonSchema({"type": "string", "minLength": 1, "maxLength": MAX_PATH_LENGTH}),
 ]
 VersionNumber = Annotated[int, Field(ge=1, le=MAX_VERSION)]

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, WithJsonSchema
 
-from tritonforge.spec.base import MAX_PATH_LENGTH, check_path
+from tritonforge.spec.base import MAX_PATH_LENGTH, check_path_text
 
 REMOTE = re.compile(r"hf:|[A-Za-z][A-Za-z0-9+.-]*://")
 
@@ -21,7 +21,7 @@ def check_checkpoint(reference: str) -> str:
     Raises:
         ValueError: The reference is remote, or no path at all.
     """
-    check_path(reference)
+    check_path_text(reference)
     if REMOTE.match(reference):
         raise ValueError("this release reads local folders and GGUF files; download the checkpoint and give its path")
     return reference

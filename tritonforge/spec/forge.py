@@ -8,14 +8,14 @@ from typing import Annotated, Self
 
 from pydantic import AfterValidator, Field, WithJsonSchema, model_validator
 
-from tritonforge.spec.base import MAX_PATH_LENGTH, BrokenRule, ForgeModel, LocalPath, check_path, refuse
+from tritonforge.spec.base import MAX_PATH_LENGTH, BrokenRule, ForgeModel, LocalPath, check_path_text, refuse
 from tritonforge.spec.model import ModelSpec
 
 FORMAT = 1
 
 
 def _check_mount(mount: str) -> str:
-    check_path(mount)
+    check_path_text(mount)
     if not mount.startswith("/"):
         raise ValueError("expected an absolute path, as the server sees it")
     return mount

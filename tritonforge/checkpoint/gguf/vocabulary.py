@@ -102,7 +102,7 @@ def read_vocabulary(file: GgufFile) -> Vocabulary:
         end_ids=_end_ids(file, tokens, kinds, special_ids["eos"]),
         add_bos=fields.flag(add_bos) if add_bos in fields else None,
         add_eos=fields.flag("tokenizer.ggml.add_eos_token", False),  # noqa: FBT003 - the default of a boolean field
-        add_space_prefix=fields.flag("tokenizer.ggml.add_space_prefix", True),  # noqa: FBT003
+        add_space_prefix=fields.flag("tokenizer.ggml.add_space_prefix", True),  # noqa: FBT003 - as above
         chat_templates=_chat_templates(file),
     )
 

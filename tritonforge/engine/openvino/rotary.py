@@ -67,7 +67,9 @@ def rotary(config: TrtllmConfig, weights: Weights, positions: Node, *, fused: bo
     per_batch = ops.broadcast(
         frequencies, ops.concat([batch, i64([1]), i64([1])], 0), broadcast_spec="BIDIRECTIONAL"
     )  # [B, R/2, 1]
-    angles = ops.matmul(per_batch, ops.convert(ops.unsqueeze(positions, i64(1)), "f32"), False, False)  # noqa: FBT003
+    angles = ops.matmul(
+        per_batch, ops.convert(ops.unsqueeze(positions, i64(1)), "f32"), transpose_a=False, transpose_b=False
+    )
     by_token = ops.transpose(angles, i64([0, 2, 1]))  # [B, S, R/2]
     both_halves = ops.concat([by_token, by_token], -1)
     size = config.rotary_dim
