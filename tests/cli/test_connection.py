@@ -45,3 +45,43 @@ def test_no_server_ends_every_command_with_7(arguments: list[str], capsys: pytes
     captured = capsys.readouterr()
     assert captured.out == ""
     assert "tritonforge serve" in captured.err
+
+
+@pytest.mark.parametrize(
+    ("url", "problem"),
+    [
+        ("http://localhost:8000", "http://localhost:8000 is the HTTP endpoint"),
+        ("https://localhost", "is the HTTP endpoint"),
+        ("ftp://localhost", "unknown scheme 'ftp'"),
+        ("host:port", "host:port"),
+    ],
+)
+@pytest.mark.parametrize("command", [["build", "-f", "nowhere.yaml"], ["traffic", "nowhere", "m", "1=1"]])
+@pytest.mark.parametrize("is_option", [True, False], ids=["--url", "TRITONFORGE_URL"])
+def test_commands_that_change_a_repository_want_the_grpc_address(
+    url: str,
+    problem: str,
+    command: list[str],
+    is_option: bool,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+):
+    """Before anything else is looked at: the files that are named here do not exist."""
+    if not is_option:
+        monkeypatch.setenv("TRITONFORGE_URL", url)
+    assert run([*command, *(["--url", url] if is_option else [])]) == 2
+    assert problem in capsys.readouterr().err
+
+
+def test_every_command_reads_the_same_variable(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    for name in ("build", "traffic", "status", "load", "unload", "generate"):
+        assert run([name, "--help"]) == 0
+        assert "TRITONFORGE_URL" in capsys.readouterr().out, name
+
+
+def test_a_repository_that_is_named_counts_more_than_the_variable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.setenv("TRITONFORGE_URL", "127.0.0.1:1")
+    assert run(["status", "--repository", str(tmp_path)]) == 6
+    assert "no server serves" in capsys.readouterr().err

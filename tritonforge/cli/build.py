@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from tritonforge.cli.options import server_of
+from tritonforge.cli.connection import grpc_url_option, server_of
 from tritonforge.cli.output import json_option, print_json, print_table, say
 from tritonforge.pipeline.build import BuildResult, build_spec
 from tritonforge.pipeline.plan import BuildOptions
@@ -21,7 +21,7 @@ from tritonforge.spec.load import load_spec
 @click.option("--replace", is_flag=True, help="Rebuild published versions that differ from the spec, in place.")
 @click.option("--traffic", is_flag=True, help="Give published models the spec's traffic as well.")
 @click.option("--dry-run", is_flag=True, help="Say what would be done; write nothing.")
-@click.option("--url", help="gRPC address of the server that takes the result; found by itself when it runs here.")
+@grpc_url_option
 @json_option
 def command(
     path: Path,

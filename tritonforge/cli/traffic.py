@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from tritonforge.cli.options import server_of
+from tritonforge.cli.connection import grpc_url_option, server_of
 from tritonforge.cli.output import json_option, print_json, print_table
 from tritonforge.pipeline.traffic import change_traffic
 from tritonforge.repository.routes import Routes
@@ -31,7 +31,7 @@ class VersionWeight(click.ParamType[tuple[int, float]]):
 @click.argument("repository", type=click.Path(path_type=Path, file_okay=False))
 @click.argument("model")
 @click.argument("weights", type=VersionWeight(), nargs=-1, metavar="[VERSION=WEIGHT]...")
-@click.option("--url", help="gRPC address of the server; the one that serves REPOSITORY when left out.")
+@grpc_url_option
 @json_option
 def command(
     repository: Path, model: str, weights: tuple[tuple[int, float], ...], url: str | None, *, as_json: bool
