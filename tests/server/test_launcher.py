@@ -3,6 +3,7 @@ import signal
 import socket
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -86,6 +87,30 @@ def test_it_listens_on_loopback_only(server: RunningServer):
 def test_a_second_server_on_the_same_repository_is_refused(server: RunningServer):
     with pytest.raises(ServerError, match=f"already served by process {server.pid}"):
         start_embedded(server.repository, options=ServerOptions(**FREE))
+
+
+@pytest.mark.triton
+def test_of_two_starts_at_once_one_serves_and_its_log_is_whole(tmp_path: Path):
+    repository = tmp_path / "models"
+    write_talker(repository)
+
+    def start(_number: int) -> RunningServer | ServerError:
+        try:
+            return start_embedded(repository, options=ServerOptions(**FREE))
+        except ServerError as error:
+            return error
+
+    with ThreadPoolExecutor(2) as pool:
+        outcomes = list(pool.map(start, range(2)))
+    (server,) = (outcome for outcome in outcomes if isinstance(outcome, RunningServer))
+    (refused,) = (outcome for outcome in outcomes if isinstance(outcome, ServerError))
+    with server:
+        assert f"by process {server.pid}" in refused.message or f"by process {os.getpid()}" in refused.message
+        text = server.log.read_text()
+        assert text.count("Started GRPCInferenceService") == text.count("Started HTTPService") == 1
+        assert running_server(repository) == server.address
+    with start_embedded(repository, options=ServerOptions(**FREE)):
+        pass
 
 
 @pytest.mark.triton

@@ -6,6 +6,7 @@ import contextlib
 import os
 import signal
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 
@@ -21,9 +22,10 @@ class Process:
         command: What to run.
         log: File that takes standard output and standard error; overwritten.
         grace_s: Seconds between SIGTERM and SIGKILL.
+        pass_fds: Descriptors that the child inherits.
     """
 
-    def __init__(self, command: Command, *, log: Path, grace_s: float = 30.0) -> None:
+    def __init__(self, command: Command, *, log: Path, grace_s: float = 30.0, pass_fds: Sequence[int] = ()) -> None:
         self.command = command
         self.log = log
         self.grace_s = grace_s
@@ -37,6 +39,7 @@ class Process:
                 env={**os.environ, **command.env},
                 cwd=command.cwd,
                 start_new_session=True,
+                pass_fds=pass_fds,
             )
 
     @property

@@ -14,6 +14,7 @@ from tritonforge.errors import RepositoryError, ServerError, ServerExited, did_y
 from tritonforge.launch.command import Command
 from tritonforge.launch.process import Process
 from tritonforge.places import forge_folder
+from tritonforge.server.claim import claimed, write_holder
 from tritonforge.server.command import tritonserver_command
 from tritonforge.server.embedded import (
     Installation,
@@ -31,7 +32,6 @@ from tritonforge.server.state import (
     ServerState,
     process_start,
     remove_state,
-    running_state,
     write_state,
 )
 
@@ -134,24 +134,20 @@ def start_embedded(repository: Path, *, options: ServerOptions | None = None) ->
         PortTaken: A port is in use.
         NotReady: A model was not ready, with the server's reason. The server has been stopped.
         ServerExited: The server ended early, with the end of its log.
-        ServerError: This machine or its file system does not allow it.
+        ServerError: The repository is served already, or this machine or its file system does not allow it.
     """
     options = options or ServerOptions()
     repository = repository.absolute()
     models = wanted_models(repository, options.models)
     check_path(repository)
-    _refuse_second_server(repository)
-    command, address = _prepare(repository, models, options)
-    log = options.log or forge_folder(repository) / "logs" / "tritonserver.log"
-    try:
-        process = Process(command, log=log, grace_s=options.exit_timeout_s + STOP_MARGIN_S)
-    except OSError as error:
-        raise ServerError(f"{error.filename or command.argv[0]}: {error.strerror}", hint=f"log file: {log}") from error
-    with contextlib.ExitStack() as undo:
+    with claimed(repository) as lock, contextlib.ExitStack() as undo:
+        command, address = _prepare(repository, models, options)
+        process = _start(command, repository, options, lock)
         undo.callback(process.stop)
+        write_holder(lock, process.pid)
         started_ticks = process_start(process.pid) or 0
         after_s = wait_until_ready(process, address.http_url, models=models, timeout_s=options.ready_timeout_s)
-        write_state(repository, ServerState(address, process.pid, started_ticks, log))
+        write_state(repository, ServerState(address, process.pid, started_ticks, process.log))
         undo.pop_all()
     return RunningServer(repository, process, address, models=models, ready_after_s=after_s)
 
@@ -194,13 +190,12 @@ def _prepare(repository: Path, models: tuple[str, ...], options: ServerOptions) 
     return command, address
 
 
-def _refuse_second_server(repository: Path) -> None:
-    running = running_state(repository)
-    if running is not None:
-        raise ServerError(
-            f"{repository} is already served by process {running.pid} at {running.address.grpc_url}",
-            hint=f"use that server, or stop it with: kill {running.pid}",
-        )
+def _start(command: Command, repository: Path, options: ServerOptions, lock: int) -> Process:
+    log = options.log or forge_folder(repository) / "logs" / "tritonserver.log"
+    try:
+        return Process(command, log=log, grace_s=options.exit_timeout_s + STOP_MARGIN_S, pass_fds=(lock,))
+    except OSError as error:
+        raise ServerError(f"{error.filename or command.argv[0]}: {error.strerror}", hint=f"log file: {log}") from error
 
 
 def _environment(installation: Installation) -> Mapping[str, str]:
