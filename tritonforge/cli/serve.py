@@ -8,13 +8,13 @@ import click
 
 from tritonforge.cli.output import json_option, print_json
 from tritonforge.cli.signals import until_stopped
-from tritonforge.repository.publish import recover
-from tritonforge.server import RunningServer, ServerOptions, start_embedded
+from tritonforge.pipeline.serve import serve
+from tritonforge.server import RunningServer, ServerOptions
 
 
 @click.command()
 @click.argument("repository", type=click.Path(path_type=Path))
-@click.option("--launcher", type=click.Choice(["embedded", "docker", "local"]), default="embedded", show_default=True)
+@click.option("--launcher", type=click.Choice(["embedded"]), default="embedded", show_default=True, expose_value=False)
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option("--grpc-port", type=click.IntRange(0, 65535), default=8001, show_default=True, help="0: a free one.")
 @click.option("--http-port", type=click.IntRange(0, 65535), default=8000, show_default=True, help="0: a free one.")
@@ -26,13 +26,10 @@ from tritonforge.server import RunningServer, ServerOptions, start_embedded
 @click.option("--log-verbose", type=click.IntRange(0), default=0, help="Triton's verbosity.")
 @click.option("--cache-folder", "cache", type=click.Path(path_type=Path), envvar="TRITONFORGE_CACHE")
 @json_option
-def command(repository: Path, launcher: str, models: tuple[str, ...], *, as_json: bool, **chosen: object) -> None:
+def command(repository: Path, models: tuple[str, ...], *, as_json: bool, **chosen: object) -> None:
     """Run Triton on REPOSITORY until Ctrl-C or SIGTERM, which let requests under way finish."""
-    if launcher != "embedded":
-        raise click.UsageError(f"--launcher {launcher} is not available in this version; use embedded")
     options = ServerOptions(models=models or None, **chosen)  # type: ignore[arg-type]  # click has checked the types
-    recover(repository)  # a build that was killed while it published
-    with until_stopped(), start_embedded(repository, options=options) as server:
+    with until_stopped(), serve(repository, options=options) as server:
         show(server, as_json=as_json)
         server.wait()
 
