@@ -9,17 +9,16 @@ load generator share the cores. transformers on the CPU stands beside them when 
 
 from __future__ import annotations
 
-import argparse
-import json
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
+from bench_command import BenchOptions, in_turn, option_parser, report
 from bench_direct import DirectEngine, Pass, transformers_pass
 from tokenizers import Tokenizer
 
@@ -57,92 +56,70 @@ class Row:
 
 def main() -> int:
     """Measure and print."""
-    asked = arguments()
+    parser = option_parser(__doc__, prompt_tokens=32)
+    parser.add_argument("--clients", nargs="+", type=int, default=[1, 4, 16, 32], help="requests at a time")
+    parser.add_argument("--skip-transformers", action="store_true", help="leave transformers out")
+    asked = parser.parse_args()
+    options = BenchOptions.of(asked)
     with tempfile.TemporaryDirectory() as folder:
-        rows = []
-        for row in measure(asked, Path(folder)):
-            rows.append(row)
-            if not asked.json:
-                show(row)
-    if asked.json:
-        print(json.dumps([asdict(row) for row in rows], indent=2))
+        rows = measure(options, asked.clients, Path(folder), with_transformers=not asked.skip_transformers)
+        report(rows, line_of, as_json=options.as_json)
     return 0
 
 
-def arguments() -> argparse.Namespace:
-    """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("checkpoint", type=Path, metavar="CHECKPOINT")
-    parser.add_argument("--precision", nargs="+", default=["float16", "int8"])
-    parser.add_argument("--clients", nargs="+", type=int, default=[1, 4, 16, 32])
-    parser.add_argument("--prompt-tokens", type=int, default=32)
-    parser.add_argument("--new-tokens", type=int, default=64)
-    parser.add_argument("--threads", type=int, default=2, help="threads of the engine")
-    parser.add_argument("--passes", type=int, default=3, help="pairs of passes, after one that warms up")
-    parser.add_argument("--skip-transformers", action="store_true")
-    parser.add_argument("--json", action="store_true")
-    return parser.parse_args()
-
-
-def measure(asked: argparse.Namespace, work: Path) -> Iterator[Row]:
+def measure(options: BenchOptions, clients: Sequence[int], work: Path, *, with_transformers: bool) -> Iterator[Row]:
     """All rows, in the order in which they are measured."""
-    for precision in asked.precision:
-        repository = build_repository(asked, precision, work / precision)
+    for precision in options.precisions:
+        repository = build_repository(options, precision, max(clients), work / precision)
         tokenizer = Tokenizer.from_file(str(repository / MODEL / "1" / "versions" / "1" / "tokenizer.json"))
-        texts = prompts(tokenizer, max(asked.clients), asked.prompt_tokens)
+        texts = prompts(tokenizer, max(clients), options.prompt_tokens)
         ids = [tokenizer.encode(text).ids for text in texts]
         direct = DirectEngine(repository / engine_model_name(MODEL, 1) / "1")
-        options = ServerOptions(grpc_port=0, http_port=0, metrics_port=0)
-        with start_embedded(repository, options=options) as server, Client(server.grpc_url) as client:
-            for clients in asked.clients:
-                yield from compare(asked, precision, clients, direct, client, ids, texts)
-        if not asked.skip_transformers and precision == asked.precision[-1]:
-            yield from against_transformers(asked, ids)
+        server_options = ServerOptions(grpc_port=0, http_port=0, metrics_port=0)
+        with start_embedded(repository, options=server_options) as server, Client(server.grpc_url) as client:
+            for count in clients:
+                yield from compare(options, precision, direct, client, ids[:count], texts[:count])
+        if with_transformers and precision == options.precisions[-1]:
+            for count in clients:
+                yield from against_transformers(options, ids[:count])
 
 
-def build_repository(asked: argparse.Namespace, precision: str, folder: Path) -> Path:
+def build_repository(options: BenchOptions, precision: str, clients: int, folder: Path) -> Path:
     """A repository with one version, without prefix caching, so that every pass computes its prompts."""
-    runtime = f"{{num_threads: {asked.threads}, enable_prefix_caching: false}}"
+    runtime = f"{{num_threads: {options.threads}, enable_prefix_caching: false}}"
     folder.mkdir()
     spec = folder / "forge.yaml"
     spec.write_text(
-        f"schema: 1\nrepository: ./models\nmodels:\n  - name: {MODEL}\n    checkpoint: {asked.checkpoint.resolve()}\n"
+        f"schema: 1\nrepository: ./models\nmodels:\n  - name: {MODEL}\n"
+        f"    checkpoint: {options.checkpoint.resolve()}\n"
         f"    versions: {{1: {{engine: {{kind: openvino, precision: {precision}, runtime: {runtime}}}}}}}\n"
-        f"    limits: {{max_batch_size: {max(asked.clients)}, max_seq_len: 1024}}\n"
+        f"    limits: {{max_batch_size: {clients}, max_seq_len: 1024}}\n"
     )
-    return build_spec(load_spec(spec), BuildOptions(), on_event=ignore).repository
-
-
-def ignore(_line: str) -> None:
-    """The build's progress, which is not of interest here."""
+    return build_spec(load_spec(spec), BuildOptions()).repository
 
 
 def compare(
-    asked: argparse.Namespace,
-    precision: str,
-    clients: int,
-    direct: DirectEngine,
-    client: Client,
-    ids: list[list[int]],
-    texts: list[str],
+    options: BenchOptions, precision: str, direct: DirectEngine, client: Client, ids: list[list[int]], texts: list[str]
 ) -> Iterator[Row]:
-    """Direct and through Triton in turn; the first pair warms up."""
-    pairs = []
-    for _ in range(asked.passes + 1):
-        alone = direct.one_pass(ids[:clients], asked.new_tokens)
-        pairs.append((alone, triton_pass(client, texts[:clients], asked.new_tokens)))
-    directs, tritons = zip(*pairs[1:], strict=True)
-    yield row("direct", precision, clients, directs, ratio=None)
-    ratio = median(through.tokens_per_s / alone.tokens_per_s for alone, through in pairs[1:])
-    yield row("triton", precision, clients, tritons, ratio=ratio)
+    """Direct and through Triton, in turn."""
+    pairs = in_turn(
+        [
+            lambda: direct.one_pass(ids, options.new_tokens),
+            lambda: triton_pass(client, texts, options.new_tokens),
+        ],
+        options.passes,
+    )
+    yield row("direct", precision, len(ids), [alone for alone, _ in pairs], ratio=None)
+    ratio = median(through.tokens_per_s / alone.tokens_per_s for alone, through in pairs)
+    yield row("triton", precision, len(ids), [through for _, through in pairs], ratio=ratio)
 
 
 def triton_pass(client: Client, texts: list[str], new_tokens: int) -> Pass:
     """Streams that start together, through the gateway over gRPC."""
 
     def ask(text: str) -> list[float]:
-        options = {"max_tokens": new_tokens, "min_length": new_tokens, "timeout_s": TIMEOUT_S}
-        arrivals = [(time.perf_counter(), chunk) for chunk in client.stream(MODEL, text, **options)]
+        stream = client.stream(MODEL, text, max_tokens=new_tokens, min_length=new_tokens, timeout_s=TIMEOUT_S)
+        arrivals = [(time.perf_counter(), chunk) for chunk in stream]
         completed = arrivals[-1][1].completion_tokens
         if completed != new_tokens:
             raise RuntimeError(f"{completed} tokens came, {new_tokens} were asked for")
@@ -156,17 +133,16 @@ def triton_pass(client: Client, texts: list[str], new_tokens: int) -> Pass:
     return Pass(len(texts) * new_tokens / elapsed_s, next_ms)
 
 
-def against_transformers(asked: argparse.Namespace, ids: list[list[int]]) -> Iterator[Row]:
+def against_transformers(options: BenchOptions, ids: list[list[int]]) -> Iterator[Row]:
     """The same prompts on transformers in float32, all clients as one batch."""
-    for clients in asked.clients:
-        one = transformers_pass(asked.checkpoint, ids[:clients], asked.new_tokens, threads=asked.threads)
-        if one is None:
-            print("transformers is not installed, or the checkpoint is no folder: left out", file=sys.stderr)
-            return
-        yield row("transformers", "float32", clients, [one], ratio=None)
+    one = transformers_pass(options.checkpoint, ids, options.new_tokens, threads=options.threads)
+    if one is None:
+        print("transformers left out: it is not installed, or the checkpoint is not a folder", file=sys.stderr)
+    else:
+        yield row("transformers", "float32", len(ids), [one], ratio=None)
 
 
-def row(what: str, precision: str, clients: int, passes: tuple[Pass, ...] | list[Pass], *, ratio: float | None) -> Row:
+def row(what: str, precision: str, clients: int, passes: Sequence[Pass], *, ratio: float | None) -> Row:
     """The medians of some passes."""
     rate = median(one.tokens_per_s for one in passes)
     return Row(what, precision, clients, rate, median(one.next_token_ms for one in passes), ratio)
@@ -178,13 +154,12 @@ def prompts(tokenizer: Tokenizer, count: int, tokens: int) -> list[str]:
     return [f"{number}: {tokenizer.decode(words.ids[number % 7 :][: tokens - 3])}" for number in range(10, 10 + count)]
 
 
-def show(one: Row) -> None:
-    """One line."""
+def line_of(one: Row) -> str:
+    """One row as a line."""
     ratio = "" if one.ratio is None else f"   {one.ratio:6.1%} of direct"
-    print(
+    return (
         f"{one.what:13} {one.precision:8} {one.clients:3} clients  {one.tokens_per_s:7.1f} tokens/s  "
-        f"{one.next_token_ms:6.1f} ms a token{ratio}",
-        flush=True,
+        f"{one.next_token_ms:6.1f} ms a token{ratio}"
     )
 
 

@@ -56,7 +56,7 @@ def main(gguf: Path) -> None:
         folder = import_gguf(gguf, Path(scratch) / "checkpoint", dtype="float16", on_event=print)
         tokenizer = AutoTokenizer.from_pretrained(folder)
         model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
-    cases = [{"name": name, "prompt": text} for name, text in TEXTS.items()]
+    cases: list[dict[str, object]] = [{"name": name, "prompt": text} for name, text in TEXTS.items()]
     for name, messages in CHATS.items():
         text = tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
         cases.append({"name": name, "messages": messages, "prompt": text})
@@ -69,7 +69,7 @@ def main(gguf: Path) -> None:
         "new_tokens": NEW_TOKENS,
         "end_ids": model.generation_config.eos_token_id,
         "versions": {name: version(name) for name in LIBRARIES},
-        "cases": [case | answer(model, tokenizer, case["prompt"]) for case in cases],
+        "cases": [case | answer(model, tokenizer, str(case["prompt"])) for case in cases],
     }
     OUTPUT.write_text(json.dumps(golden, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     print(f"wrote {OUTPUT}")
