@@ -1,8 +1,13 @@
-"""The folder beside a model repository, which several stages share. Pure but for following links."""
+"""What several stages know about paths: the folder beside a repository, and names that Triton cannot take."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+
+# Triton's python backend starts its stub by a shell line without quoting. Observed on 2.51: with any of these in a path
+# the load of a model never comes back; with * [ and { that depends on what else is there, ~ # and ! do no harm.
+UNSAFE_IN_SHELL = re.compile(r"""[\s'"$;&|()<>`\\?*\[{]""")
 
 
 def forge_folder(repository: Path) -> Path:

@@ -101,6 +101,7 @@ BROKEN = [
     ("platform-mismatch", {"m/config.pbtxt": ONNX + 'platform: "onnx"', "m/1/model.onnx": ""}, 2, "'onnx'"),
     ("platform-mismatch", ensemble('backend: "python"\n' + ENSEMBLE), 1, "an ensemble with a backend"),
     ("python-name", python_model(name="with space"), None, "has ' ' in it"),
+    ("python-name", python_model(name="a?b"), None, "has '?' in it"),
     ("python-name", python_model(name="modèle"), None, "is not ASCII"),
     ("model-file-missing", {"m/config.pbtxt": ONNX, "m/1/": ""}, None, "has no model.onnx"),
     ("model-file-missing", {"m/config.pbtxt": ONNX + 'default_model_filename: "a.onnx"', "m/1/model.onnx": ""}, None, "a.onnx"),

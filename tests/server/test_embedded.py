@@ -128,7 +128,9 @@ def test_a_cache_that_cannot_be_written_is_named(installation: Installation, tmp
     assert "--cache-folder" in (caught.value.hint or "")
 
 
-@pytest.mark.parametrize("path", ["/my models", "/a;b", "/$HOME/x", "/it's", "/a(1)"])
+@pytest.mark.parametrize(
+    "path", ["/my models", "/a;b", "/$HOME/x", "/it's", "/a(1)", "/a?b", "/a{b,c}", "/a*", "/a[b]"]
+)
 def test_a_path_that_a_shell_would_take_apart_is_refused(path: str):
     with pytest.raises(ServerError, match="python backend cannot use a path with"):
         check_path(Path(path))

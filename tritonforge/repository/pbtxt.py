@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 from google.protobuf import text_format
@@ -24,6 +25,40 @@ def quoted(text: str) -> str:
     return '"' + escaped.replace("\\'", "'") + '"'
 
 
+@dataclass(frozen=True, slots=True)
+class ParseProblem:
+    """Why a text is not a ModelConfig.
+
+    Args:
+        line: Line counted from 1.
+        column: Column counted from 1.
+        words: What protobuf says, without the place and the quoted line that it puts in front.
+    """
+
+    line: int
+    column: int
+    words: str
+
+
+def try_parse(text: str, *, allow_unknown: bool = False) -> ModelConfig | ParseProblem:
+    """Parse a config.pbtxt, or say why that is not possible.
+
+    Args:
+        text: Its content.
+        allow_unknown: Whether fields that ModelConfig does not have are passed over.
+    """
+    config = ModelConfig()
+    try:
+        text_format.Parse(text, config, allow_unknown_field=allow_unknown)
+    except text_format.ParseError as error:
+        line, column = error.GetLine() or 1, error.GetColumn() or 1
+        words = str(error).removeprefix(f"{line}:{column} : ")
+        return ParseProblem(line, column, words.rsplit("': ", 1)[-1])
+    except RecursionError:
+        return ParseProblem(1, 1, "messages are nested too deeply")
+    return config
+
+
 def parse_config(text: str, *, file: Path | str) -> ModelConfig:
     """Parse a config.pbtxt.
 
@@ -34,14 +69,9 @@ def parse_config(text: str, *, file: Path | str) -> ModelConfig:
     Raises:
         ConfigInvalid: The text is not a ModelConfig; names line and column.
     """
-    config = ModelConfig()
-    try:
-        text_format.Parse(text, config)
-    except text_format.ParseError as error:
-        line = error.GetLine()
-        raise ConfigInvalid(file, _problem(error), line=line) from error
-    except RecursionError as error:
-        raise ConfigInvalid(file, "messages are nested too deeply") from error
+    config = try_parse(text)
+    if isinstance(config, ParseProblem):
+        raise ConfigInvalid(file, f"column {config.column}: {config.words}", line=config.line)
     return config
 
 
@@ -66,11 +96,3 @@ def parameter_of(config: ModelConfig, key: str) -> str | None:
         return None
     value: str = config.parameters[key].string_value
     return value
-
-
-def _problem(error: text_format.ParseError) -> str:
-    """What protobuf says, without the place and the quoted line that it puts in front."""
-    text = str(error)
-    place = f"{error.GetLine()}:{error.GetColumn()} : "
-    text = text.removeprefix(place)
-    return f"column {error.GetColumn()}: {text.rsplit(chr(39) + ': ', 1)[-1]}"

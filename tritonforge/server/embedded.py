@@ -11,7 +11,6 @@ import importlib.metadata
 import importlib.util
 import os
 import platform
-import re
 import shutil
 import sys
 import sysconfig
@@ -19,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tritonforge.errors import ServerError, ToolMissing
+from tritonforge.places import UNSAFE_IN_SHELL
 from tritonforge.staging import staged_folder
 
 PACKAGE = "nvidia-pytriton"
@@ -27,7 +27,6 @@ STUB = "triton_python_backend_stub"
 # From the wheel's platform tag, manylinux_2_35_x86_64.
 MACHINE = "x86_64"
 GLIBC = (2, 35)
-UNSAFE_IN_SHELL = re.compile(r"""[\s;&|<>()$`\\"'*?\[\]#~!{}]""")
 
 
 @dataclass(frozen=True, slots=True)

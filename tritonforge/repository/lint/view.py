@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from google.protobuf import text_format
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from tritonforge.repository.layout import CONFIG_NAME
 from tritonforge.repository.lint.source import Field, find_entries, find_line, read_fields
+from tritonforge.repository.pbtxt import ParseProblem, parameter_of, try_parse
 
 RESERVED_FOLDERS = frozenset({"warmup", "initial_state", "configs"})  # skipped by Triton inside a model folder
 PLATFORM_BACKENDS = {
@@ -63,14 +63,14 @@ class ModelView:
         folder: The folder.
         text: Content of its config.pbtxt; None when there is none or it is not text.
         config: The parsed config, unknown fields left out; None when it cannot be parsed.
-        parse_error: Line, column and words of protobuf's complaint.
+        parse_problem: Why it cannot be parsed.
         encoding_error: Why the config is not text, when it is not.
     """
 
     folder: Path
     text: str | None
     config: ModelConfig | None
-    parse_error: tuple[int, int, str] | None
+    parse_problem: ParseProblem | None
     encoding_error: str | None = None
 
     @property
@@ -158,9 +158,7 @@ class ModelView:
 
     def parameter(self, key: str) -> str | None:
         """Text of a parameter; None when it is not given."""
-        if self.config is None or key not in self.config.parameters:
-            return None
-        return str(self.config.parameters[key].string_value)
+        return None if self.config is None else parameter_of(self.config, key)
 
     def parameter_line(self, key: str) -> int | None:
         """Line of a parameter."""
@@ -220,25 +218,14 @@ def view_model(folder: Path) -> ModelView:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         return ModelView(folder, None, None, None, str(error))
-    config, parse_error = _parse(text, allow_unknown=False)
-    if config is None:
-        # Once more without the unknown fields, so that all else in the config is checked in the same run.
-        config, second_error = _parse(text, allow_unknown=True)
-        parse_error = second_error or parse_error
-    return ModelView(folder, text, config, parse_error)
-
-
-def _parse(text: str, *, allow_unknown: bool) -> tuple[ModelConfig | None, tuple[int, int, str] | None]:
-    config = ModelConfig()
-    try:
-        text_format.Parse(text, config, allow_unknown_field=allow_unknown)
-    except text_format.ParseError as error:
-        line, column = error.GetLine() or 1, error.GetColumn() or 1
-        words = str(error).removeprefix(f"{line}:{column} : ")
-        return None, (line, column, words.rsplit("': ", 1)[-1])
-    except RecursionError:
-        return None, (1, 1, "messages are nested too deeply")
-    return config, None
+    parsed = try_parse(text)
+    if not isinstance(parsed, ParseProblem):
+        return ModelView(folder, text, parsed, None)
+    # Once more without the unknown fields, so that all else in the config is checked in the same run.
+    known = try_parse(text, allow_unknown=True)
+    if isinstance(known, ParseProblem):
+        return ModelView(folder, text, None, known)
+    return ModelView(folder, text, known, parsed)
 
 
 def _version_number(name: str) -> int | None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from tritonforge.errors import did_you_mean
+from tritonforge.places import UNSAFE_IN_SHELL
 from tritonforge.repository.lint.finding import Severity
 from tritonforge.repository.lint.rule import ModelRule, Problem
 from tritonforge.repository.lint.view import PLATFORM_BACKENDS, ModelView, RepositoryView
@@ -28,8 +28,6 @@ KNOWN_BACKENDS = (
 )
 # For these the platform must agree with the backend; for all others Triton accepts any text.
 PAIRED_BACKENDS = frozenset(PLATFORM_BACKENDS.values())
-# Observed on 2.51: with any of these in the path, the load of a Python model does not come back.
-UNSAFE_IN_SHELL = re.compile(r"""[\s'"$;&|()<>`\\]""")
 DEFAULT_FILES = {
     "dali": ("model.dali",),
     "onnxruntime": ("model.onnx",),

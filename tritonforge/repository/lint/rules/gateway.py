@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tritonforge.errors import RepositoryError
-from tritonforge.repository.layout import GATEWAY_VERSION, engine_model_name, serving_folder
+from tritonforge.repository.layout import GATEWAY_VERSION, SERVING_NAME, engine_model_name, serving_folder
 from tritonforge.repository.lint.finding import Severity
 from tritonforge.repository.lint.rule import ModelRule, Problem
 from tritonforge.repository.lint.view import ModelView, RepositoryView
@@ -46,10 +46,10 @@ def _routes_lead_to_engines(model: ModelView, repository: RepositoryView) -> Ite
                 line=line,
                 severity=severity,
             )
-        if not (serving_folder(model.folder, number) / "serving.json").is_file():
+        if not (serving_folder(model.folder, number) / SERVING_NAME).is_file():
             yield Problem(
-                f"routes names version {number}, but {GATEWAY_VERSION}/versions/{number}/serving.json is missing: the "
-                f"gateway has no tokenizer for it",
+                f"routes names version {number}, but {GATEWAY_VERSION}/versions/{number}/{SERVING_NAME} is missing: "
+                f"the gateway has no tokenizer for it",
                 "publish the model again",
                 line=line,
                 severity=severity,
@@ -84,7 +84,8 @@ def _shown(flag: bool) -> str:  # noqa: FBT001 - the value itself is what is sho
 
 
 def _is_gateway(model: ModelView) -> bool:
-    return model.parameter("routes") is not None or any(model.folder.glob(f"{GATEWAY_VERSION}/versions/*/serving.json"))
+    served = model.folder.glob(f"{GATEWAY_VERSION}/versions/*/{SERVING_NAME}")
+    return model.parameter("routes") is not None or any(served)
 
 
 def _routes(model: ModelView) -> Routes | None:

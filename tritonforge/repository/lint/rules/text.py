@@ -25,14 +25,15 @@ VITAL_PARAMETERS = frozenset({"gpt_model_path", "gpt_model_type", "tokenizer_dir
 def _parses(model: ModelView, _: RepositoryView) -> Iterator[Problem]:
     if model.encoding_error is not None:
         yield Problem(f"cannot be read as UTF-8 text: {model.encoding_error}", "save the file as UTF-8", line=1)
-    elif model.parse_error is not None and (model.config is None or not list(_unknown_fields(model))):
-        line, column, words = model.parse_error
-        if not any(token.line == line for token in _placeholders(model)):
-            yield Problem(f"column {column}: {words}", "correct the line; " + _advice(model, words), line=line)
+    elif (found := model.parse_problem) is not None and (model.config is None or not list(_unknown_fields(model))):
+        is_placeholder = any(token.line == found.line for token in _placeholders(model))
+        if not is_placeholder:  # else it is reported as one
+            advice = "correct the line; " + _advice(model, found.words)
+            yield Problem(f"column {found.column}: {found.words}", advice, line=found.line)
 
 
 def _fields_are_known(model: ModelView, _: RepositoryView) -> Iterator[Problem]:
-    if model.parse_error is None:
+    if model.parse_problem is None:
         return
     for field, known in _unknown_fields(model):
         hint = did_you_mean(field.name, known)
