@@ -78,3 +78,15 @@ def test_a_cached_prompt_answers_like_a_new_one(folder: Path) -> None:
     first, _ = run(engine, [generation])
     second, _ = run(engine, [generation])
     assert ids(first[0]) == ids(second[0])
+
+
+def test_prompts_that_begin_with_each_other_are_answered_as_alone(folder: Path) -> None:
+    """Each prompt is the beginning of the next: none may be served from a block that another one still fills."""
+    prompts = [[5 + token % 90 for token in range(length)] for length in (33, 36, 40, 45, 60, 62, 70, 90)]
+    alone = [ids(run(load(folder), [Generation(prompt, 12)])[0][0]) for prompt in prompts]
+    engine = load(folder, max_batch_size=8, kv_cache_blocks=64, kv_cache_tokens=64 * 32)
+
+    for turn in range(6):
+        order = [(number * 3 + turn) % len(prompts) for number in range(len(prompts))]
+        together, _ = run(engine, [Generation(prompts[number], 12) for number in order])
+        assert [ids(together[key]) for key in range(len(order))] == [alone[number] for number in order]

@@ -15,6 +15,7 @@ import pytest
 
 from tests.support.checkpoints import write_llama
 from tests.support.engines import build_small, logits, small_spec
+from tests.support.processes import wait_until
 from tritonforge.runtime.openvino.dispatcher import Dispatcher, EngineDown
 from tritonforge.runtime.openvino.protocol import Generation, Update
 
@@ -115,13 +116,6 @@ def gone(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z"
     except (FileNotFoundError, ProcessLookupError):
         return True
-
-
-def wait_until(condition: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + DEADLINE_S
-    while not condition():
-        assert time.monotonic() < deadline, f"{what} not after {DEADLINE_S} s"
-        time.sleep(0.01)
 
 
 def test_tokens_are_those_of_the_plain_graph(shared: Dispatcher, engine: Path) -> None:

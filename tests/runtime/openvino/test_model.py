@@ -3,7 +3,7 @@
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +13,7 @@ import pytest
 
 from tests.support.checkpoints import write_llama
 from tests.support.engines import build_small, small_spec
+from tests.support.processes import wait_until
 from tritonforge.client import Client
 from tritonforge.errors import ClientError
 from tritonforge.repository.render import render_engine
@@ -87,13 +88,6 @@ def ask(client: Client, model: str, inputs: Mapping[str, np.ndarray], request_id
     except ClientError as error:
         return Streamed(parts, str(error))
     return Streamed(parts)
-
-
-def wait_until(condition: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + DEADLINE_S
-    while not condition():
-        assert time.monotonic() < deadline, f"{what} not after {DEADLINE_S} s"
-        time.sleep(0.02)
 
 
 def workers_of(server: RunningServer, model: str) -> list[int]:

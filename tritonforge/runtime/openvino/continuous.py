@@ -11,6 +11,7 @@ import openvino
 import openvino_genai
 
 from .engines import Exchange, device_properties
+from .prefix_guard import shares_open_block
 from .protocol import Generation, Update
 from .reasons import reason_of
 from .sampling import generation_config
@@ -89,8 +90,12 @@ class ContinuousEngine:
         exchange(updates)
 
     def _admit(self) -> None:
+        kept: deque[tuple[int, Generation]] = deque()
         while self._waiting and len(self._running) < self._settings.max_batch_size:
             key, generation = self._waiting.popleft()
+            if self._must_wait(generation):
+                kept.append((key, generation))
+                continue
             prompt = openvino.Tensor(np.array([generation.input_ids], dtype=np.int64))
             try:
                 handle = self._pipeline.add_request(key, prompt, generation_config(generation))
@@ -98,6 +103,16 @@ class ContinuousEngine:
                 self._news.append(Update(key, error=f"the engine refused the request: {reason_of(error)}"))
                 continue
             self._running[key] = _Running(generation, handle)
+        self._waiting.extendleft(reversed(kept))
+
+    def _must_wait(self, new: Generation) -> bool:
+        """Whether a request would be answered wrongly beside one that runs; it gets its turn when that one is done."""
+        return self._settings.enable_prefix_caching and any(
+            shares_open_block(
+                running.generation.input_ids, running.answer, new.input_ids, block_tokens=self._settings.block_tokens
+            )
+            for running in self._running.values()
+        )
 
     def _update(self, key: int, running: _Running) -> Update | None:
         """What the last step brought for one request."""
@@ -114,8 +129,8 @@ class ContinuousEngine:
         if not ids:
             return self._without_tokens(key, running)
         wants_log_probs = running.generation.log_probs
+        running.answer.extend(ids)
         if running.generation.stop_sequences:
-            running.answer.extend(ids)
             end = end_of_stop(running.answer, len(ids), running.generation)
             if end is not None:
                 surplus = len(running.answer) - end

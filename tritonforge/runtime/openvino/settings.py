@@ -47,6 +47,11 @@ class EngineSettings:
     max_seq_len: int
     vocab_size: int
 
+    @property
+    def block_tokens(self) -> int:
+        """Tokens in one block of the paged cache."""
+        return self.kv_cache_tokens // self.kv_cache_blocks
+
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> EngineSettings:
         """Read the content of engine.json; unknown keys are ignored.
