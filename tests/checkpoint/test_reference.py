@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from tests.support.checkpoints import write_glm, write_llama
+from tests.support.reference import reference_logits
+from tests.support.rotary import llama3_scaling
 from tests.support.trtllm_forward import logits
 from tritonforge.checkpoint.convert import convert
 from tritonforge.checkpoint.mapping import cast_values
@@ -20,13 +22,7 @@ pytestmark = [
 ]
 
 IDS = [5, 7, 11, 13, 17, 19, 2, 2, 40, 41]
-LLAMA3 = {
-    "rope_type": "llama3",
-    "factor": 8.0,
-    "low_freq_factor": 1.0,
-    "high_freq_factor": 4.0,
-    "original_max_position_embeddings": 16,
-}
+LLAMA3 = llama3_scaling(original=16)
 GLM_ROTARY = {"rope_theta": 10000.0, "partial_rotary_factor": 0.5}
 LLAMA_CASES = {
     "gqa": {},
@@ -57,24 +53,18 @@ GLM_CASES = {
 }
 
 
-def reference_logits(folder: Path) -> np.ndarray:
-    model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
-    with torch.no_grad():
-        return model(torch.tensor([IDS])).logits[0].numpy()
-
-
 @pytest.mark.parametrize("case", LLAMA_CASES)
 def test_llama_gives_the_logits_of_transformers(case: str, tmp_path: Path) -> None:
     source = write_llama(tmp_path / "hf", tokenizer=None, **LLAMA_CASES[case])
     convert(source, tmp_path / "out", dtype="float32", for_engine="openvino")
-    np.testing.assert_allclose(logits(tmp_path / "out", IDS), reference_logits(source), atol=2e-5, rtol=1e-4)
+    np.testing.assert_allclose(logits(tmp_path / "out", IDS), reference_logits(source, IDS), atol=2e-5, rtol=1e-4)
 
 
 @pytest.mark.parametrize("case", GLM_CASES)
 def test_glm_in_its_native_naming_gives_the_logits_of_transformers(case: str, tmp_path: Path) -> None:
     source = write_glm(tmp_path / "hf", tokenizer=False, **GLM_CASES[case])
     convert(source, tmp_path / "out", dtype="float32", for_engine="openvino")
-    np.testing.assert_allclose(logits(tmp_path / "out", IDS), reference_logits(source), atol=2e-5, rtol=1e-4)
+    np.testing.assert_allclose(logits(tmp_path / "out", IDS), reference_logits(source, IDS), atol=2e-5, rtol=1e-4)
 
 
 @pytest.mark.parametrize(("stored", "asked"), [("F32", "F16"), ("F32", "BF16"), ("F16", "BF16"), ("BF16", "F16")])

@@ -2,22 +2,15 @@
 
 import json
 import time
-from collections.abc import Callable
 
 import pytest
 
+from tests.support.processes import wait_until
 from tritonforge.client import Client
 from tritonforge.errors import InvalidRequest, ModelNotFound, StreamBroken, TimedOut, UsageBug
 
 pytestmark = pytest.mark.triton
 MODELS = pytest.mark.parametrize("model", ["talker", "batched"])
-
-
-def wait_until(condition: Callable[[], bool], *, timeout_s: float = 10) -> None:
-    deadline_s = time.monotonic() + timeout_s
-    while not condition():
-        assert time.monotonic() < deadline_s, "condition did not come true in time"
-        time.sleep(0.02)
 
 
 @MODELS

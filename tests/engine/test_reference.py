@@ -9,6 +9,8 @@ import pytest
 from tests.engine.glm_reference import write_native_twin
 from tests.support.checkpoints import write_chatglm, write_glm, write_llama
 from tests.support.engines import build_small, logits, small_spec
+from tests.support.reference import reference_logits
+from tests.support.rotary import llama3_scaling
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
@@ -20,13 +22,7 @@ pytestmark = [
 
 IDS = [5, 7, 11, 13, 17, 19, 2, 2, 40, 41, 90, 3, 77]
 TOLERANCE = 1e-3
-LLAMA3 = {
-    "rope_type": "llama3",
-    "factor": 8.0,
-    "low_freq_factor": 1.0,
-    "high_freq_factor": 4.0,
-    "original_max_position_embeddings": 16,
-}
+LLAMA3 = llama3_scaling(original=16)
 LLAMA_CASES: dict[str, dict[str, object]] = {
     "gqa": {},
     "mha": {"kv_heads": 4},
@@ -57,15 +53,9 @@ ORIGINAL_GLM_CASES: dict[str, dict[str, object]] = {
 }
 
 
-def reference_logits(folder: Path) -> np.ndarray:
-    model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
-    with torch.no_grad():
-        return model(torch.tensor([IDS])).logits[0].numpy()
-
-
 def assert_agrees(source: Path, reference: Path, work: Path) -> None:
     engine = build_small(source, work / "engine")
-    expected = reference_logits(reference)
+    expected = reference_logits(reference, IDS)
     assert np.abs(expected).max() > 1.0  # otherwise the tolerance below would mean nothing
     assert np.abs(logits(engine.path, IDS) - expected).max() < TOLERANCE
 
@@ -96,4 +86,4 @@ def test_the_unfused_forms_give_the_same_logits(
     source = write(tmp_path / "hf")
     spec = small_spec(fused_attention=fused_attention, fused_rotary=fused_rotary)
     engine = build_small(source, tmp_path / "engine", spec=spec)
-    assert np.abs(logits(engine.path, IDS, prefill=6) - reference_logits(source)).max() < TOLERANCE
+    assert np.abs(logits(engine.path, IDS, prefill=6) - reference_logits(source, IDS)).max() < TOLERANCE

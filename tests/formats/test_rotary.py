@@ -5,17 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.rotary import llama3_scaling
 from tritonforge.errors import CorruptFile
 from tritonforge.formats.json_fields import JsonFields
 from tritonforge.formats.rotary import RotaryScaling
 
-LLAMA3 = {
-    "rope_type": "llama3",
-    "factor": 8.0,
-    "low_freq_factor": 1.0,
-    "high_freq_factor": 4.0,
-    "original_max_position_embeddings": 8192,
-}
+LLAMA3 = llama3_scaling()
 
 
 def read(values: dict[str, object]) -> RotaryScaling:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.golden.reference import render_reference
+from tests.support.files import texts
 from tritonforge.repository.lint import lint
 from tritonforge.repository.pbtxt import read_config
 
@@ -21,14 +22,9 @@ def rendered(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def contents(repository: Path) -> dict[str, str]:
-    files = (path for path in repository.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
-    return {path.relative_to(repository).as_posix(): path.read_text(encoding="utf-8") for path in files}
-
-
 def test_the_reference_is_up_to_date(rendered: Path) -> None:
-    expected = contents(rendered)
-    found = {name: text for name, text in contents(REFERENCE).items() if name != "README.md"}
+    expected = texts(rendered)
+    found = {name: text for name, text in texts(REFERENCE).items() if name != "README.md"}
 
     assert found == expected, "run scripts/render-reference and review what changed"
 
@@ -45,8 +41,8 @@ def test_the_reference_has_no_errors() -> None:
 def test_rendering_depends_on_nothing_but_the_specification(rendered: Path, tmp_path: Path) -> None:
     render_reference(tmp_path)
 
-    assert contents(tmp_path) == contents(rendered)
-    assert not [text for text in contents(tmp_path).values() if "/tmp" in text or str(Path.home()) in text]
+    assert texts(tmp_path) == texts(rendered)
+    assert not [text for text in texts(tmp_path).values() if "/tmp" in text or str(Path.home()) in text]
 
 
 def test_every_choice_in_a_config_is_explained(rendered: Path) -> None:

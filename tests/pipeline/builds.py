@@ -28,8 +28,3 @@ def build(spec: Path, *, on_event: OnEvent = ignore, **options: object) -> Build
 
 def states(result: BuildResult) -> dict[int, str]:
     return {version.version: version.state for version in result.versions}
-
-
-def tree(folder: Path) -> dict[str, int]:
-    """Files below a folder with their times of change."""
-    return {str(path.relative_to(folder)): path.stat().st_mtime_ns for path in folder.rglob("*") if path.is_file()}

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.pipeline.builds import INT4, INT8, build, states, tree, write_spec
+from tests.pipeline.builds import INT4, INT8, build, states, write_spec
 from tests.support.checkpoints import write_llama
+from tests.support.files import stamps
 from tests.support.full_disk import file_size_limit
 from tests.support.gguf_files import from_checkpoint
 from tritonforge.cli.main import run
@@ -23,33 +24,33 @@ from tritonforge.spec.load import load_spec
 def test_second_build_changes_nothing(tiny_llama: Path, tmp_path: Path) -> None:
     spec = write_spec(tmp_path, tiny_llama)
     assert states(build(spec)) == {1: "new"}
-    before = tree(tmp_path / "models")
+    before = stamps(tmp_path / "models")
 
     assert states(build(spec)) == {1: "unchanged"}
-    assert tree(tmp_path / "models") == before
+    assert stamps(tmp_path / "models") == before
 
 
 def test_new_version_leaves_the_files_of_the_old_one_alone(tiny_llama: Path, tmp_path: Path) -> None:
     build(write_spec(tmp_path, tiny_llama))
-    before = tree(tmp_path / "models" / "tiny_engine_v1")
+    before = stamps(tmp_path / "models" / "tiny_engine_v1")
 
     result = build(write_spec(tmp_path, tiny_llama, versions=f"1: {INT8}\n      2: {INT4}"))
 
     assert states(result) == {1: "unchanged", 2: "new"}
-    assert tree(tmp_path / "models" / "tiny_engine_v1") == before
+    assert stamps(tmp_path / "models" / "tiny_engine_v1") == before
     assert result.traffic["tiny"] == {1: 100, 2: 0}
 
 
 def test_published_version_is_not_changed_under_its_number(tiny_llama: Path, tmp_path: Path) -> None:
     build(write_spec(tmp_path, tiny_llama))
-    before = tree(tmp_path / "models")
+    before = stamps(tmp_path / "models")
     changed = write_spec(tmp_path, tiny_llama, versions=f"1: {INT4}")
 
     with pytest.raises(RepositoryError, match="tiny version 1 is published") as caught:
         build(changed)
 
     assert "--replace" in str(caught.value.hint)
-    assert tree(tmp_path / "models") == before
+    assert stamps(tmp_path / "models") == before
     assert states(build(changed, replace=True)) == {1: "changed"}
     settings = json.loads((tmp_path / "models" / "tiny_engine_v1" / "1" / "engine.json").read_text())
     assert settings["precision"] == "int4"
@@ -83,12 +84,12 @@ def test_gguf_file_is_imported_once(tiny_llama: Path, tmp_path: Path) -> None:
     file = from_checkpoint(tiny_llama).write(tmp_path / "model.gguf")
     build(write_spec(tmp_path, file))
     cache = tmp_path / "models.forge" / "checkpoints"
-    before = tree(cache)
+    before = stamps(cache)
 
     build(write_spec(tmp_path, file, versions=f"1: {INT8}\n      2: {INT4}"))
 
     assert len(list(cache.iterdir())) == 1
-    assert tree(cache) == before
+    assert stamps(cache) == before
 
 
 def test_preview_writes_nothing(tiny_llama: Path, tmp_path: Path) -> None:
@@ -136,16 +137,19 @@ def test_nothing_of_a_model_is_published_when_one_version_fails(tiny_llama: Path
     assert not list(tmp_path.glob("models.forge/work/*"))
 
 
-def test_full_disk_leaves_the_repository_as_it_was(tiny_llama: Path, tmp_path: Path) -> None:
+def test_full_disk_leaves_the_repository_as_it_was(
+    tiny_llama: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     build(write_spec(tmp_path, tiny_llama))
-    before = tree(tmp_path / "models")
+    before = stamps(tmp_path / "models")
     spec = write_spec(tmp_path, tiny_llama, versions=f"1: {INT8}\n      2: {INT4}")
 
     with file_size_limit(50_000):
         code = run(["build", "-f", str(spec)])
 
-    assert code in (3, 4, 5)
-    assert tree(tmp_path / "models") == before
+    assert code == 3  # the first file that is too large is the checkpoint's
+    assert "rank0.safetensors: cannot write" in capsys.readouterr().err
+    assert stamps(tmp_path / "models") == before
     assert states(build(spec)) == {1: "unchanged", 2: "new"}
 
 

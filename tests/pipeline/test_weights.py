@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.pipeline.builds import INT4, INT8, build, states, tree, write_spec
+from tests.pipeline.builds import INT4, INT8, build, states, write_spec
+from tests.support.files import stamps
 from tritonforge.cli.main import run
 from tritonforge.errors import BuildError
 from tritonforge.pipeline.plan import BuildOptions
@@ -94,13 +95,13 @@ def test_traffic_to_versions_that_are_not_built_is_refused_before_any_work(tiny_
 
 def test_traffic_that_leads_nowhere_publishes_nothing(tiny_llama: Path, tmp_path: Path) -> None:
     build(write_spec(tmp_path, tiny_llama))
-    before = tree(tmp_path / "models")
+    before = stamps(tmp_path / "models")
     spec = write_spec(tmp_path, tiny_llama, versions=f"{BOTH}\n      3: {INT4}", more=traffic("{1: 0, 2: 100, 3: 0}"))
 
     with pytest.raises(BuildError, match="gives nothing"):
         build(spec, version=3, traffic=True)
 
-    assert tree(tmp_path / "models") == before
+    assert stamps(tmp_path / "models") == before
 
 
 @pytest.mark.parametrize(

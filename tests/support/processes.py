@@ -1,4 +1,4 @@
-"""What the processes of a running server tell about reloads."""
+"""Waiting for what other processes do, and what those of a running server tell about reloads."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ def model_processes(server_pid: int, model: str) -> set[int]:
     return {pid for pid, command in _children(server_pid) if "stub" in command and f"/{model}/" in command}
 
 
-def wait_until(condition: Callable[[], bool], *, timeout_s: float = 30.0) -> None:
-    """Wait for a condition; fails when it does not come true in time."""
-    deadline = time.monotonic() + timeout_s
+def wait_until(condition: Callable[[], bool], what: str = "the condition", *, timeout_s: float = 30.0) -> None:
+    """Wait for a condition; fails when it does not come true in time, naming `what` was waited for."""
+    deadline_s = time.monotonic() + timeout_s
     while not condition():
-        assert time.monotonic() < deadline, f"not true after {timeout_s:g} s"
+        assert time.monotonic() < deadline_s, f"waited {timeout_s:g} s for {what}"
         time.sleep(0.02)
 
 

@@ -13,6 +13,7 @@ from tokenizers import Tokenizer, pre_tokenizers
 
 from tests.support.checkpoints import write_llama
 from tests.support.gguf_files import from_checkpoint
+from tests.support.rotary import llama3_scaling
 from tritonforge.checkpoint.gguf import import_gguf
 
 torch = pytest.importorskip("torch")
@@ -20,13 +21,6 @@ transformers = pytest.importorskip("transformers")
 pytestmark = pytest.mark.reference
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "smollm2_greedy.json"
-LLAMA3_SCALING = {
-    "rope_type": "llama3",
-    "factor": 8.0,
-    "low_freq_factor": 1.0,
-    "high_freq_factor": 4.0,
-    "original_max_position_embeddings": 8192,
-}
 
 
 @pytest.fixture(autouse=True)
@@ -58,7 +52,7 @@ def test_weights_are_those_that_transformers_reads_from_the_same_file(tmp_path: 
     "form",
     [
         {"attention_bias": True, "mlp_bias": True},
-        {"head_dim": 64, "rope_theta": 500000.0, "rope_scaling": LLAMA3_SCALING},
+        {"head_dim": 64, "rope_theta": 500000.0, "rope_scaling": llama3_scaling()},
         {"rope_scaling": {"type": "linear", "factor": 4.0}},
     ],
     ids=["biases", "llama3", "linear"],

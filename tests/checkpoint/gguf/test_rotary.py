@@ -9,6 +9,7 @@ import pytest
 
 from tests.support.checkpoints import write_llama
 from tests.support.gguf_files import GgufSource, from_checkpoint
+from tests.support.rotary import llama3_scaling
 from tritonforge.checkpoint.gguf import import_gguf
 from tritonforge.errors import UnsupportedModel
 
@@ -51,13 +52,7 @@ def test_factors_of_one_are_no_scaling(tmp_path: Path, source: GgufSource) -> No
 def test_llama3_scaling_is_found_from_its_factors(tmp_path: Path, source: GgufSource, factor: float) -> None:
     source.tensors["rope_freqs.weight"] = llama3_factors(factor=factor, original=8192)
 
-    assert scaling_of(tmp_path, source) == {
-        "rope_type": "llama3",
-        "factor": factor,
-        "low_freq_factor": 1.0,
-        "high_freq_factor": 4.0,
-        "original_max_position_embeddings": 8192,
-    }
+    assert scaling_of(tmp_path, source) == llama3_scaling() | {"factor": factor}
 
 
 def test_the_original_length_is_taken_from_the_file(tmp_path: Path, source: GgufSource) -> None:

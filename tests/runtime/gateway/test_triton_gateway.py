@@ -6,7 +6,7 @@ import json
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -16,6 +16,7 @@ import pytest
 from tritonclient.grpc import service_pb2, service_pb2_grpc
 
 from tests.runtime.gateway.repository import ABSENT, ECHO, LIMITS, MODEL, REFUSES, SILENT_END, SLOW
+from tests.support.processes import wait_until
 from tritonforge.client import Client
 from tritonforge.errors import InvalidRequest, Rejected, TimedOut
 from tritonforge.server import RunningServer
@@ -46,13 +47,6 @@ def engine_counts(client: Client, version: int) -> tuple[int, int, int]:
     (result,) = [r for r in client.infer_stream(f"{MODEL}_engine_v{version}", inputs) if r.outputs]
     running, started, stopped = result.outputs["output_ids"].ravel().tolist()
     return running, started, stopped
-
-
-def wait_until(condition: Callable[[], bool], what: str) -> None:
-    deadline_s = time.monotonic() + DEADLINE_S
-    while not condition():
-        assert time.monotonic() < deadline_s, f"waited {DEADLINE_S} s for {what}"
-        time.sleep(0.05)
 
 
 def post(server: RunningServer, endpoint: str, fields: dict[str, Any]) -> tuple[int, str]:
