@@ -94,6 +94,7 @@ def _manifest(plan: VersionPlan) -> Manifest:
         kind=version.engine.kind,
         checkpoint_digest=plan.checkpoint_digest,
         spec_digest=plan.spec_digest,
+        settings=plan.settings,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         tools={"tritonforge": __version__, "openvino": package_version("openvino")},
     )

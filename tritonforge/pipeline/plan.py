@@ -9,6 +9,7 @@ from typing import Literal
 
 from tritonforge.artifacts import digest_of
 from tritonforge.errors import BuildError, RepositoryError, SpecError, did_you_mean
+from tritonforge.pipeline.differences import differences
 from tritonforge.pipeline.sources import source_digest
 from tritonforge.pipeline.weights import weights_after, weights_in_force
 from tritonforge.repository.layout import find_version
@@ -25,15 +26,19 @@ class VersionPlan:
         version: What is asked for.
         source: Its checkpoint, a Hugging Face folder or a GGUF file.
         checkpoint_digest: Digest of that checkpoint.
-        spec_digest: Digest of everything in the spec that goes into the version.
+        settings: Everything in the spec that goes into the version.
+        spec_digest: Digest of `settings`.
         state: ``new`` is not published, ``unchanged`` is published as asked for, ``changed`` is published otherwise.
+        differences: What is otherwise, one phrase each.
     """
 
     version: ResolvedVersion
     source: Path
     checkpoint_digest: str
+    settings: Mapping[str, object]
     spec_digest: str
     state: Literal["new", "unchanged", "changed"]
+    differences: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,8 +143,10 @@ def refuse_changed(plans: Collection[VersionPlan]) -> None:
         if plan.state == "changed":
             version = plan.version
             raise RepositoryError(
-                f"{version.model_name} version {version.number} is published and is not what the spec asks for now",
-                hint="give the new build a version number of its own, or pass --replace to rebuild it in place",
+                f"{version.model_name} version {version.number} is published and is not what the spec asks for now: "
+                f"{'; '.join(plan.differences)}",
+                hint="put the change under a version number of its own (`versions:` has limits and serving, too), or "
+                "pass --replace to rebuild the published one in place",
             )
 
 
@@ -152,12 +159,15 @@ def _plan(loaded: LoadedSpec, version: ResolvedVersion) -> VersionPlan:
         )
     source = loaded.resolve(version.checkpoint)
     digest = source_digest(source)
-    spec_digest = digest_of(
-        [part.model_dump(mode="json") for part in (version.engine, version.limits, version.serving)]
-    )
+    parts = {"engine": version.engine, "limits": version.limits, "serving": version.serving}
+    settings = {name: part.model_dump(mode="json") for name, part in parts.items()}
+    spec_digest = digest_of(settings)
     published = find_version(loaded.repository, version.model_name, version.number)
-    state: Literal["new", "unchanged", "changed"] = "new"
-    if published is not None:
-        same = (published.manifest.checkpoint_digest, published.manifest.spec_digest) == (digest, spec_digest)
-        state = "unchanged" if same else "changed"
-    return VersionPlan(version, source, digest, spec_digest, state)
+    if published is None:
+        return VersionPlan(version, source, digest, settings, spec_digest, "new")
+    manifest = published.manifest
+    if (manifest.checkpoint_digest, manifest.spec_digest) == (digest, spec_digest):
+        return VersionPlan(version, source, digest, settings, spec_digest, "unchanged")
+    checkpoint = ("its checkpoint is another one",) if manifest.checkpoint_digest != digest else ()
+    changes = (*checkpoint, *differences(manifest.settings, settings))
+    return VersionPlan(version, source, digest, settings, spec_digest, "changed", changes)

@@ -14,7 +14,7 @@ from pathlib import Path
 from tritonforge.errors import RepositoryError
 
 MANIFEST_NAME = "forge-manifest.json"
-SCHEMA_VERSION = 1
+SCHEMA = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,8 @@ class Manifest:
         gpu_architecture: For example ``sm_90``; None when the engine is not bound to one.
         parents: Digests of what it was derived from.
         files: Size in bytes of each engine file, by its path relative to the version folder.
-        schema_version: Counts up when the meaning of a key changes.
+        settings: The part of the specification that it was built from, so that a later one can be compared with it.
+        schema: Counts up when the meaning of a key changes.
     """
 
     model: str
@@ -45,7 +46,8 @@ class Manifest:
     gpu_architecture: str | None = None
     parents: tuple[str, ...] = ()
     files: Mapping[str, int] = field(default_factory=dict)
-    schema_version: int = SCHEMA_VERSION
+    settings: Mapping[str, object] = field(default_factory=dict)
+    schema: int = SCHEMA
 
 
 def manifest_text(manifest: Manifest) -> str:
@@ -62,16 +64,16 @@ def read_manifest(path: Path) -> Manifest:
     known = {item.name for item in dataclasses.fields(Manifest)}
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
-        schema = int(values["schema_version"])
+        schema = int(values["schema"])
         fields = {key: value for key, value in values.items() if key in known}
         manifest = Manifest(**fields | {"parents": tuple(fields.get("parents", ()))})
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise RepositoryError(
             f"{path}: not a readable manifest ({error})", hint="build and publish this version again"
         ) from error
-    if schema > SCHEMA_VERSION:
+    if schema > SCHEMA:
         raise RepositoryError(
-            f"{path}: schema_version is {schema}; this release reads up to {SCHEMA_VERSION}",
+            f"{path}: schema is {schema}; this release reads up to {SCHEMA}",
             hint="use the release of tritonforge that published it, or a newer one",
         )
     return manifest

@@ -32,11 +32,12 @@ def copy_runtime(part: str, version_folder: Path) -> None:
     """
     package = Path(tritonforge.__file__).parent / "runtime"
     target = version_folder / RUNTIME_FOLDER
-    with naming(target):
-        target.mkdir(parents=True)
-        for module in sorted(package.glob("*.py")):
-            shutil.copyfile(module, target / module.name)
-        shutil.copytree(package / part, target / part, ignore=shutil.ignore_patterns("__pycache__"))
+    # One by one: shutil.copytree tells of a full disk once per file.
+    for module in (*sorted(package.glob("*.py")), *sorted((package / part).rglob("*.py"))):
+        copy = target / module.relative_to(package)
+        with naming(copy):
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(module, copy)
 
 
 def compile_python(model_folder: Path) -> None:

@@ -1,0 +1,34 @@
+"""What changed between the settings that a version was built from and those that are asked for now. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+# Settings that do not exist on one side.
+ABSENT = "nothing"
+
+
+def differences(built: Mapping[str, object], asked: Mapping[str, object]) -> tuple[str, ...]:
+    """One phrase per setting that differs, for example ``limits.max_seq_len was 2048, is 4096``.
+
+    Args:
+        built: Settings of the published version, nested mappings of plain values.
+        asked: Settings of the specification.
+    """
+    before, after = _flat(built), _flat(asked)
+    return tuple(
+        f"{key} was {before.get(key, ABSENT)}, is {after.get(key, ABSENT)}"
+        for key in sorted(before.keys() | after.keys())
+        if before.get(key, ABSENT) != after.get(key, ABSENT)
+    )
+
+
+def _flat(values: Mapping[str, object], prefix: str = "") -> dict[str, object]:
+    """The plain values by their dotted key."""
+    flat: dict[str, object] = {}
+    for key, value in values.items():
+        if isinstance(value, Mapping):
+            flat |= _flat(value, f"{prefix}{key}.")
+        else:
+            flat[f"{prefix}{key}"] = value
+    return flat
