@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.repository.records import read_generations
 from tests.repository.specs import copy_models
 from tritonforge.errors import ConfigInvalid, PublishFailed, RepositoryError, ServerError
-from tritonforge.repository.history import read_generations
 from tritonforge.repository.pbtxt import parameter_of, parse_config, quoted
 from tritonforge.repository.publish import Transaction
 from tritonforge.repository.routes import Routes, parse_routes, routes_text

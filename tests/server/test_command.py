@@ -37,11 +37,6 @@ def test_the_backend_folder_is_passed_when_there_is_one():
     assert "--backend-directory=/cache/b" in make(backends=Path("/cache/b")).argv
 
 
-def test_extra_arguments_come_last_so_that_they_win():
-    argv = make(options=ServerOptions(extra_args=("--log-verbose=3",))).argv
-    assert argv[-1] == "--log-verbose=3"
-
-
 def test_a_server_on_all_addresses_is_reached_by_loopback():
     address = ServerAddress("0.0.0.0", 1, 2, 3)
     assert (address.grpc_url, address.http_url, address.metrics_url) == (

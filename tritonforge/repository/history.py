@@ -8,8 +8,6 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from tritonforge.errors import RepositoryError
-from tritonforge.places import forge_folder
 from tritonforge.repository.files import naming, replace_text
 
 SCHEMA_VERSION = 1
@@ -77,15 +75,6 @@ def write_generation(history: Path, generation: Generation, *, via: Path) -> Non
     replace_text(record_path(history, generation.number), text, via=via)
 
 
-def read_generations(repository: Path) -> list[Generation]:
-    """All generations of a repository, oldest first; none when it was never published to.
-
-    Raises:
-        RepositoryError: A record cannot be read.
-    """
-    return [_read(path) for path in sorted(history_folder(forge_folder(repository)).glob("*.json"))]
-
-
 def digest_of_tree(path: Path) -> str:
     """sha256 over a file, or over a folder's files with their names.
 
@@ -101,12 +90,3 @@ def digest_of_tree(path: Path) -> str:
         name = "" if file == path else file.relative_to(path).as_posix()
         digest.update(json.dumps([name, size, hashlib.sha256(content).hexdigest()]).encode())
     return digest.hexdigest()
-
-
-def _read(path: Path) -> Generation:
-    try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-        changes = tuple(Change(item["path"], item["digest"], bool(item["replaced"])) for item in value["changes"])
-        return Generation(int(value["number"]), value["purpose"], value["created"], changes, value["schema_version"])
-    except (OSError, ValueError, TypeError, KeyError) as error:
-        raise RepositoryError(f"{path}: not a readable history record ({error})") from error

@@ -47,6 +47,5 @@ def tritonserver_command(
         "--allow-gpu-metrics=false",
         f"--log-verbose={options.log_verbose}",
         *([f"--backend-directory={backends}"] if backends is not None else []),
-        *options.extra_args,
     ]
     return Command(tuple(argv), env=env)

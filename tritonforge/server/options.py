@@ -23,7 +23,6 @@ class ServerOptions:
         log: Log file; None puts it into the repository's forge folder.
         log_verbose: Triton's verbosity, 0 for none.
         cache: Folder that keeps the backend folder between starts; None is ``~/.cache/tritonforge``.
-        extra_args: Further tritonserver arguments, put last.
     """
 
     host: str = LOOPBACK
@@ -36,7 +35,6 @@ class ServerOptions:
     log: Path | None = None
     log_verbose: int = 0
     cache: Path | None = None
-    extra_args: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

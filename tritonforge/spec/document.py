@@ -107,7 +107,7 @@ def is_plain_scalar(text: str) -> bool:
 class _SpecLoader(yaml.SafeLoader):
     """A composer that knows the core schema, notes anchors, aliases and tags, and does not nest without end."""
 
-    yaml_implicit_resolvers = {}  # noqa: RUF012 - the base class declares it as a plain class attribute
+    yaml_implicit_resolvers = {}
 
     def __init__(self, text: str) -> None:
         super().__init__(text)

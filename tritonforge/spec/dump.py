@@ -20,7 +20,7 @@ def dump_spec(spec: ForgeSpec) -> str:
 class _SpecDumper(yaml.SafeDumper):
     """Quotes by the scalar rules of our reader, and repeats equal values instead of pointing at them."""
 
-    yaml_implicit_resolvers = {}  # noqa: RUF012 - the base class declares it as a plain class attribute
+    yaml_implicit_resolvers = {}
 
     def ignore_aliases(self, data: object) -> bool:  # noqa: ARG002 - PyYAML's signature
         """Whether to write a value out although it has been written before: always."""

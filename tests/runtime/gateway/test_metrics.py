@@ -22,7 +22,7 @@ class Family:
         self.values: dict[tuple[str, ...], float] = {}
         self.made[name] = self
 
-    def Metric(self, *, labels: dict[str, str]) -> Any:  # noqa: N802 - Triton's name
+    def Metric(self, *, labels: dict[str, str]) -> Any:  # Triton's name
         family, key = self, tuple(labels.values())
 
         class Metric:
