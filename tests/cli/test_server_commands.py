@@ -93,3 +93,10 @@ def test_a_model_is_unloaded_and_loaded(server: RunningServer, capsys: pytest.Ca
 def test_loading_what_is_not_there_fails(server: RunningServer, capsys: pytest.CaptureFixture[str]):
     assert run(["load", "nothing", "--url", server.grpc_url]) == 7
     assert "failed to load 'nothing'" in capsys.readouterr().err
+
+
+def test_unloading_what_is_not_there_fails_and_names_the_nearest(
+    server: RunningServer, capsys: pytest.CaptureFixture[str]
+):
+    assert run(["unload", "ecko", "--url", server.grpc_url]) == 7
+    assert "there is no model 'ecko' to unload" in capsys.readouterr().err

@@ -1,27 +1,20 @@
-"""A server is started on a repository that was put back first."""
+"""Which models a server loads when some are asked for by name."""
+
+from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
-from tritonforge.errors import RepositoryError
-from tritonforge.pipeline.serve import serve
-from tritonforge.places import forge_folder
+from tests.pipeline.builds import INT8, build, write_spec
+from tritonforge.pipeline.serve import with_engines
 
 
-def test_a_change_that_cannot_be_undone_is_found_before_the_server_starts(tmp_path: Path) -> None:
-    (tmp_path / "models" / "tiny").mkdir(parents=True)
-    forge_folder(tmp_path / "models").mkdir()
-    (forge_folder(tmp_path / "models") / "journal.json").write_text("{")
+def test_gateway_brings_its_engines(tiny_llama: Path, tmp_path: Path) -> None:
+    build(write_spec(tmp_path, tiny_llama, versions=f"1: {INT8}\n      3: {INT8}"))
 
-    with pytest.raises(RepositoryError, match="an unfinished change is recorded here"):
-        serve(tmp_path / "models")
-
-    assert not (forge_folder(tmp_path / "models") / "logs").exists()
+    assert with_engines(tmp_path / "models", ["tiny"]) == ("tiny", "tiny_engine_v1", "tiny_engine_v3")
 
 
-def test_a_repository_that_does_not_exist_is_not_made(tmp_path: Path) -> None:
-    with pytest.raises(RepositoryError, match="no such model repository"):
-        serve(tmp_path / "models")
+def test_engine_and_foreign_models_stay_as_they_are(tiny_llama: Path, tmp_path: Path) -> None:
+    build(write_spec(tmp_path, tiny_llama))
 
-    assert list(tmp_path.iterdir()) == []
+    assert with_engines(tmp_path / "models", ["tiny_engine_v1", "other"]) == ("tiny_engine_v1", "other")

@@ -14,17 +14,54 @@ from tritonforge.server import RunningServer, ServerOptions
 
 @click.command()
 @click.argument("repository", type=click.Path(path_type=Path))
-@click.option("--launcher", type=click.Choice(["embedded"]), default="embedded", show_default=True, expose_value=False)
+@click.option(
+    "--launcher",
+    type=click.Choice(["embedded"]),
+    default="embedded",
+    show_default=True,
+    expose_value=False,
+    help="How Triton is started.",
+)
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
-@click.option("--grpc-port", type=click.IntRange(0, 65535), default=8001, show_default=True, help="0: a free one.")
-@click.option("--http-port", type=click.IntRange(0, 65535), default=8000, show_default=True, help="0: a free one.")
-@click.option("--metrics-port", type=click.IntRange(0, 65535), default=8002, show_default=True, help="0: a free one.")
-@click.option("--model", "models", multiple=True, help="Model to load; can be repeated. All when not given.")
-@click.option("--ready-timeout", "ready_timeout_s", type=float, default=300.0, show_default=True, help="Seconds.")
-@click.option("--exit-timeout", "exit_timeout_s", type=float, default=30.0, show_default=True, help="Seconds.")
-@click.option("--log", type=click.Path(path_type=Path), help="Log file; in REPOSITORY.forge/logs when not given.")
-@click.option("--log-verbose", type=click.IntRange(0), default=0, help="Triton's verbosity.")
-@click.option("--cache-folder", "cache", type=click.Path(path_type=Path), envvar="TRITONFORGE_CACHE")
+@click.option(
+    "--grpc-port", type=click.IntRange(0, 65535), default=8001, show_default=True, help="gRPC port; 0 takes a free one."
+)
+@click.option(
+    "--http-port", type=click.IntRange(0, 65535), default=8000, show_default=True, help="HTTP port; 0 takes a free one."
+)
+@click.option(
+    "--metrics-port",
+    type=click.IntRange(0, 65535),
+    default=8002,
+    show_default=True,
+    help="Port of /metrics; 0 takes a free one.",
+)
+@click.option("--model", "models", multiple=True, help="Model to load; can be repeated. Without it all are loaded.")
+@click.option(
+    "--ready-timeout",
+    "ready_timeout_s",
+    type=float,
+    default=300.0,
+    show_default=True,
+    help="Seconds to wait until every model is ready.",
+)
+@click.option(
+    "--exit-timeout",
+    "exit_timeout_s",
+    type=float,
+    default=30.0,
+    show_default=True,
+    help="Seconds that requests under way get to finish.",
+)
+@click.option("--log", type=click.Path(path_type=Path), help="Log file; without it one in REPOSITORY.forge/logs.")
+@click.option("--log-verbose", type=click.IntRange(0), default=0, help="How much Triton logs; 0 is the least.")
+@click.option(
+    "--cache-folder",
+    "cache",
+    type=click.Path(path_type=Path),
+    envvar="TRITONFORGE_CACHE",
+    help="Folder for Triton's unpacked backend; without it ~/.cache/tritonforge.",
+)
 @json_option
 def command(repository: Path, models: tuple[str, ...], *, as_json: bool, **chosen: object) -> None:
     """Run Triton on REPOSITORY until Ctrl-C or SIGTERM, which let requests under way finish."""

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
+from tritonforge.repository.layout import list_models
 from tritonforge.repository.publish import recover
 from tritonforge.server.launcher import RunningServer, start_embedded
 from tritonforge.server.options import ServerOptions
@@ -25,4 +28,19 @@ def serve(repository: Path, *, options: ServerOptions | None = None) -> RunningS
         ToolMissing: nvidia-pytriton or libpython is not installed.
     """
     recover(repository)
+    options = options or ServerOptions()
+    if options.models is not None:
+        options = replace(options, models=with_engines(repository, options.models))
     return start_embedded(repository, options=options)
+
+
+def with_engines(repository: Path, models: Sequence[str]) -> tuple[str, ...]:
+    """The models, and behind each gateway the engine models that it routes to: alone it could answer nothing.
+
+    Args:
+        repository: The model repository.
+        models: Names of Triton models, in the order in which they were asked for.
+    """
+    engines = {model.name: [version.engine_model for version in model.versions] for model in list_models(repository)}
+    wanted = [name for model in models for name in (model, *engines.get(model, ()))]
+    return tuple(dict.fromkeys(wanted))
