@@ -5,16 +5,17 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from tests.repository.records import read_generations
+from tests.support.files import texts
 from tritonforge.errors import PublishFailed, RepositoryError, RepositoryLocked
 from tritonforge.places import forge_folder
 from tritonforge.repository.journal import Journal, Step, undo_steps
 from tritonforge.repository.layout import archive_folder, staging_folder
+from tritonforge.repository.lock import LockHolder
 from tritonforge.repository.publish import Transaction, recover
 
 FILE_EVENTS = ("open", "os.rename", "os.mkdir", "os.remove", "os.rmdir", "os.link", "shutil.rmtree", "os.truncate")
@@ -39,11 +40,6 @@ def publish(repository: Path, *, generation: int) -> None:
         if generation > 1:
             staged[1] = staged[1] / "config.pbtxt"
         transaction.publish(staged)
-
-
-def contents(repository: Path) -> dict[str, str]:
-    files = (path for path in repository.rglob("*") if path.is_file())
-    return {str(path.relative_to(repository)): path.read_text() for path in files}
 
 
 OLD = {f"{name}/config.pbtxt": f"{name}/config.pbtxt of 1" for name in ("engine", "gateway", "new1")}
@@ -81,13 +77,13 @@ def test_killed_at_any_point_the_repository_is_old_or_new(tmp_path: Path) -> Non
         died = publish_and_die(repository, at_event=point)
 
         with Transaction(repository):
-            found = contents(repository)
+            found = texts(repository)
 
         recorded = len(read_generations(repository))
         assert (found, recorded) in [(OLD, 1), (NEW, 2)], f"killed at file operation {point}"
         outcomes.append(recorded)
         publish(repository, generation=2)
-        assert contents(repository) == NEW
+        assert texts(repository) == NEW
 
     assert outcomes[-1] == 2
     assert outcomes.count(1) > 20  # it was killed before the end, many times
@@ -102,7 +98,7 @@ def test_a_folder_in_use_is_never_missing_while_it_is_replaced(tmp_path: Path) -
         publish(repository, generation=1)
         died = publish_and_die(repository, at_event=point)
 
-        assert OLD.keys() <= contents(repository).keys(), f"killed at file operation {point}"
+        assert OLD.keys() <= texts(repository).keys(), f"killed at file operation {point}"
 
 
 @pytest.mark.parametrize("renames_done", [0, 1, 2, 3, 4])
@@ -123,7 +119,7 @@ def test_an_interrupted_swap_without_kernel_support_is_undone(tmp_path: Path, re
     undo_steps(journal, repository)
     undo_steps(journal, repository)  # a second time changes nothing
 
-    assert contents(repository) == {"engine/config.pbtxt": "old"}
+    assert texts(repository) == {"engine/config.pbtxt": "old"}
 
 
 def test_a_server_start_can_ask_for_recovery_alone(repository: Path) -> None:
@@ -135,7 +131,7 @@ def test_a_server_start_can_ask_for_recovery_alone(repository: Path) -> None:
 
     assert recover(repository)
 
-    assert contents(repository) == OLD
+    assert texts(repository) == OLD
     assert not recover(repository)
 
 
@@ -164,22 +160,27 @@ def test_a_second_writer_is_told_who_holds_the_lock(repository: Path) -> None:
 
 
 def test_a_second_writer_waits_for_the_first(repository: Path) -> None:
-    read_end, write_end = os.pipe()
+    held, say_held = os.pipe()
+    may_end, let_end = os.pipe()
     pid = os.fork()
     if pid == 0:
         with Transaction(repository, purpose="first"):
-            os.write(write_end, b"!")
-            time.sleep(0.3)
+            os.write(say_held, b"!")
+            os.read(may_end, 1)
         os._exit(0)
-    os.read(read_end, 1)
+    os.read(held, 1)
     waited_for = []
 
-    with Transaction(repository, wait_s=30, on_wait=waited_for.append):
+    def on_wait(holder: LockHolder | None) -> None:
+        waited_for.append(holder)
+        os.write(let_end, b"!")
+
+    with Transaction(repository, wait_s=30, on_wait=on_wait):
         os.waitpid(pid, 0)
 
     assert [(holder.pid, holder.purpose) for holder in waited_for if holder] == [(pid, "first")]
-    os.close(read_end)
-    os.close(write_end)
+    for end in (held, say_held, may_end, let_end):
+        os.close(end)
 
 
 def test_a_killed_writer_leaves_no_lock(repository: Path) -> None:

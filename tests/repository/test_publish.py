@@ -11,6 +11,7 @@ import pytest
 
 from tests.repository.records import read_generations
 from tests.repository.specs import copy_models, make_engine, make_model
+from tests.support.files import contents
 from tritonforge.errors import PublishFailed, ServerError, UsageBug
 from tritonforge.places import forge_folder
 from tritonforge.repository.exchange import swap
@@ -38,10 +39,6 @@ def publish(
 ) -> None:
     with Transaction(repository) as transaction:
         transaction.publish(copy_models(rendered, transaction.staging), apply=apply, undo=undo)
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def test_a_model_is_published_and_recorded(repository: Path) -> None:
