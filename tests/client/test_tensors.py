@@ -94,5 +94,5 @@ def test_plain_values_are_those_of_the_array(data: st.DataObject, datatype: str,
 
 
 def test_half_an_element_is_refused():
-    with pytest.raises(ClientError, match="3 bytes, which is no whole number of INT32 elements"):
+    with pytest.raises(ClientError, match="3 bytes, which is not a whole number of INT32 elements"):
         plain_values("y", "INT32", b"abc")

@@ -141,7 +141,7 @@ def _count(weights: TensorFolder) -> int:
 
 
 def _stored_dtype(weights: TensorFolder) -> str:
-    """The type that holds most weights, in the spelling of config.json; the format's own for what is no float."""
+    """The type that holds most weights, in the spelling of config.json; the format's own for what is not a float."""
     sizes: Counter[str] = Counter()
     for name in weights.names():
         sizes[weights.info(name).dtype] += math.prod(weights.info(name).shape)

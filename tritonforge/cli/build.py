@@ -15,7 +15,15 @@ from tritonforge.spec.load import load_spec
 
 
 @click.command()
-@click.option("-f", "--file", "path", type=click.Path(path_type=Path), default=Path("forge.yaml"), show_default=True)
+@click.option(
+    "-f",
+    "--file",
+    "path",
+    type=click.Path(path_type=Path),
+    default=Path("forge.yaml"),
+    show_default=True,
+    help="The specification.",
+)
 @click.option("--model", help="Build only this model.")
 @click.option("--version", type=click.IntRange(min=1), help="Build only this version.")
 @click.option("--replace", is_flag=True, help="Rebuild published versions that differ from the spec, in place.")

@@ -30,13 +30,23 @@ def server_options(default_timeout_s: float) -> Callable[[Callable[..., R]], Cal
 
     def decorate(command: Callable[..., R]) -> Callable[..., R]:
         @click.option(
-            "--url", envvar=URL_VARIABLE, show_envvar=True, help="Server: localhost:8001 or http://localhost:8000."
+            "--url",
+            envvar=URL_VARIABLE,
+            show_envvar=True,
+            help="Address of the server: localhost:8001 or http://localhost:8000.",
         )
         @click.option("--protocol", type=click.Choice(["grpc", "http"]), help="Protocol, when --url does not say.")
         @click.option(
             "--repository", type=click.Path(path_type=Path), help="Ask the server that serves this repository."
         )
-        @click.option("--timeout", "timeout_s", type=float, default=default_timeout_s, help="Deadline in seconds.")
+        @click.option(
+            "--timeout",
+            "timeout_s",
+            type=float,
+            default=default_timeout_s,
+            show_default=True,
+            help="Seconds until the command gives up.",
+        )
         @functools.wraps(command)
         def with_client(
             *args: object,

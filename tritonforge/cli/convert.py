@@ -17,13 +17,39 @@ _RELEASE = "0.16.0"
 @click.command()
 @click.argument("checkpoint", type=click.Path(path_type=Path))
 @click.argument("out", type=click.Path(path_type=Path))
-@click.option("--dtype", type=click.Choice((AUTO, *FLOAT_TYPES)), default=AUTO, show_default=True, help="Float type.")
-@click.option("--tp", "tensor_parallel", type=click.IntRange(min=1), default=1, help="Ranks that share each layer.")
-@click.option("--pp", "pipeline_parallel", type=click.IntRange(min=1), default=1, help="Ranks that share the layers.")
-@click.option("--precision", default=None, help="Precision of the weights; one of the float types.")
-@click.option("--embedding-sharding", default="none", help="How ranks share the embedding: none.")
-@click.option("--release", default=_RELEASE, show_default=True, help="TensorRT-LLM release to write for.")
-@click.option("--for-engine", type=click.Choice(ENGINES), default=TENSORRT_LLM, show_default=True, help="Who reads it.")
+@click.option(
+    "--dtype",
+    type=click.Choice((AUTO, *FLOAT_TYPES)),
+    default=AUTO,
+    show_default=True,
+    help="Float type of the weights; auto keeps the source's.",
+)
+@click.option(
+    "--tp",
+    "tensor_parallel",
+    type=click.IntRange(min=1),
+    default=1,
+    help="Ranks that share each layer (tensor parallel); 1 so far.",
+)
+@click.option(
+    "--pp",
+    "pipeline_parallel",
+    type=click.IntRange(min=1),
+    default=1,
+    help="Ranks that share the stack of layers (pipeline parallel); 1 so far.",
+)
+@click.option("--precision", default=None, help="Precision of the weights; a float type so far.")
+@click.option("--embedding-sharding", default="none", help="How ranks share the embedding; none so far.")
+@click.option(
+    "--release", default=_RELEASE, show_default=True, help="TensorRT-LLM release that will read the checkpoint."
+)
+@click.option(
+    "--for-engine",
+    type=click.Choice(ENGINES),
+    default=TENSORRT_LLM,
+    show_default=True,
+    help="Engine that the checkpoint is for.",
+)
 @json_option
 def command(
     *,

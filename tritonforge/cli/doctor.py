@@ -13,11 +13,11 @@ COLOURS = {OK: "green", WARN: "yellow", FAIL: "red"}
 
 
 @click.command()
-@click.option("--folder", type=click.Path(path_type=Path), default=Path(), help="Where models will be kept.")
+@click.option("--folder", type=click.Path(path_type=Path), default=Path(), help="Folder that will hold the models.")
 @json_option
 @click.pass_context
 def command(context: click.Context, folder: Path, *, as_json: bool) -> None:
-    """Check what this machine can do. Exits with 1 when something that is needed does not work."""
+    """Check what this machine can do. The exit code is 1 when something that is needed does not work."""
     checks = examine(folder)
     failed = any(check.status == FAIL for check in checks)
     if as_json:

@@ -19,19 +19,19 @@ R = TypeVar("R")
 def sampling_options(command: Callable[..., R]) -> Callable[..., R]:
     """Adds the options of a generate request; the command gets those that were given as `options`."""
 
-    @click.option("--max-tokens", type=int, help="Most new tokens.")
-    @click.option("--min-length", type=int, help="Fewest new tokens.")
-    @click.option("--temperature", type=float, help="0 picks the likeliest token.")
-    @click.option("--top-k", type=int, help="Sample from so many likeliest tokens.")
-    @click.option("--top-p", type=float, help="Sample from the likeliest tokens with this much probability.")
-    @click.option("--repetition-penalty", type=float)
-    @click.option("--presence-penalty", type=float)
-    @click.option("--frequency-penalty", type=float)
-    @click.option("--seed", "random_seed", type=int, help="Same seed, same answer.")
+    @click.option("--max-tokens", type=int, help="Largest number of new tokens.")
+    @click.option("--min-length", type=int, help="Smallest number of new tokens.")
+    @click.option("--temperature", type=float, help="0 always takes the likeliest token; higher is more random.")
+    @click.option("--top-k", type=int, help="Sample from this many of the likeliest tokens.")
+    @click.option("--top-p", type=float, help="Sample from the likeliest tokens that together have this probability.")
+    @click.option("--repetition-penalty", type=float, help="Above 1: tokens that have occurred become less likely.")
+    @click.option("--presence-penalty", type=float, help="Taken off the logit of tokens that have occurred.")
+    @click.option("--frequency-penalty", type=float, help="Taken off a token's logit for each time it has occurred.")
+    @click.option("--seed", "random_seed", type=int, help="Seed of the sampling: the same seed gives the same answer.")
     @click.option("--stop", "stop_words", multiple=True, help="Text that ends the answer; can be repeated.")
-    @click.option("--bad", "bad_words", multiple=True, help="Text that must not occur; can be repeated.")
-    @click.option("--version", type=int, help="Engine version that has to answer.")
-    @click.option("--sticky-key", help="Requests with the same key get the same version.")
+    @click.option("--bad", "bad_words", multiple=True, help="Text that must not occur in the answer; can be repeated.")
+    @click.option("--version", type=int, help="Engine version that answers; without it the traffic weights decide.")
+    @click.option("--sticky-key", help="Requests with the same key are answered by the same version.")
     @functools.wraps(command)
     def with_options(*args: object, **given: object) -> R:
         options = {name: given.pop(name) for name in GenerateOptions.__annotations__ if name in given}
@@ -43,7 +43,7 @@ def sampling_options(command: Callable[..., R]) -> Callable[..., R]:
 @click.command()
 @click.argument("model")
 @click.argument("prompt")
-@click.option("--chat", is_flag=True, help="PROMPT is a user's message: use the model's chat template.")
+@click.option("--chat", is_flag=True, help="Take PROMPT as a user's message and use the model's chat template.")
 @click.option("--stream", is_flag=True, help="Print the answer as it comes.")
 @sampling_options
 @server_options(default_timeout_s=120.0)
@@ -51,7 +51,7 @@ def sampling_options(command: Callable[..., R]) -> Callable[..., R]:
 def command(
     client: Client, model: str, prompt: str, *, chat: bool, stream: bool, as_json: bool, options: GenerateOptions
 ) -> None:
-    """Ask MODEL to continue PROMPT, or with --chat to answer it."""
+    """Ask MODEL to continue PROMPT, or to answer it with --chat."""
     messages = [{"role": "user", "content": prompt}] if chat else None
     text = None if chat else prompt
     if stream:

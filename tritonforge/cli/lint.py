@@ -19,7 +19,10 @@ COLOURS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.INFO: "cy
 @click.option("--explain", metavar="CODE", help="Say why a rule exists, instead of checking a repository.")
 @json_option
 def command(*, repository: Path | None, explain: str | None, as_json: bool) -> None:
-    """Check the model repository REPOSITORY, written by tritonforge or by hand. Exit code 1 when there are errors."""
+    """Check the model repository REPOSITORY, written by tritonforge or by hand.
+
+    The exit code is 1 when there are errors.
+    """
     if explain is not None:
         click.echo(explanation_of(explain))
         return

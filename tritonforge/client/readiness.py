@@ -52,7 +52,7 @@ class ReadyWait:
         """Take note of what the server says about the model.
 
         Raises:
-            ModelNotReady: It could not be loaded: waiting longer is of no use.
+            ModelNotReady: It could not be loaded: waiting longer will not help.
         """
         entries = [e for e in index if e.name == self._model and self._version in ("", e.version)]
         for entry in entries:

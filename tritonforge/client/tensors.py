@@ -106,7 +106,7 @@ def plain_values(name: str, datatype: str, raw: bytes) -> list[object]:
         return list(_unframe(name, raw))
     dtype = WIRE_DTYPES[datatype] if datatype in WIRE_DTYPES else _dtype(name, datatype)
     if len(raw) % dtype.itemsize:
-        raise ClientError(f"output {name!r} has {len(raw)} bytes, which is no whole number of {datatype} elements")
+        raise ClientError(f"output {name!r} has {len(raw)} bytes, which is not a whole number of {datatype} elements")
     values: list[object] = np.frombuffer(raw, dtype).tolist()
     return values
 

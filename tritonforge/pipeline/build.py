@@ -60,7 +60,7 @@ class BuildResult:
         repository: The model repository.
         versions: One entry per version that the spec asks for.
         traffic: Weights by version number, by model.
-        server: The server that serves the result now; None when none was told.
+        server: The server that serves the result now; None when no server took it.
     """
 
     repository: Path

@@ -8,7 +8,7 @@ from contextlib import suppress
 import numpy as np
 
 from tritonforge.client import Client, GenerateOptions
-from tritonforge.errors import ClientError, ModelNotFound, NotReady, PublishFailed
+from tritonforge.errors import ClientError, ModelNotFound, PublishFailed
 from tritonforge.spec.tests import TestSpec
 
 LOAD_TIMEOUT_S = 600.0
@@ -35,7 +35,8 @@ class LiveServer:
 
         Raises:
             ClientError: The server refused a model, with its reason.
-            NotReady: A model did not become ready.
+            NotReady: A model did not become ready in time.
+            PublishFailed: An engine is loaded, but answers nothing.
         """
         for engine in self._engines:
             self._load(engine)
@@ -87,7 +88,7 @@ class LiveServer:
             output = result.outputs.get("output_ids")
             tokens += 0 if output is None else output.size
         if not tokens:
-            raise NotReady(engine, after_s=0.0, reason="it is loaded, but answers a request without a token")
+            raise PublishFailed(f"{engine} is loaded, but its answer to a first request holds no token")
 
     def _is_ready(self, name: str) -> bool:
         try:

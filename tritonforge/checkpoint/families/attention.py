@@ -21,8 +21,8 @@ def head_size(fields: JsonFields, key: str, hidden: int, heads: int) -> int:
     """The width of one head: named by `key`, else hidden size / heads.
 
     Raises:
-        CorruptFile: It is not named, and the hidden size is no multiple of the heads; or it is odd, so that it cannot
-            be rotated in pairs.
+        CorruptFile: It is not named, and the hidden size is not a multiple of the heads; or it is odd, so that it
+            cannot be rotated in pairs.
     """
     if key not in fields and hidden % heads:
         raise fields.wrong("hidden_size", hidden, f"a multiple of num_attention_heads ({heads}), or {key} to be set")

@@ -57,7 +57,7 @@ def plan_weights(file: GgufFile, form: LlamaForm, *, dtype: str) -> list[Planned
     for weight in llama_weights(form):
         planned.append(_planned(file, weight, dtype))
         weights.append(weight)
-    _refuse_strangers(file, {weight.source for weight in weights})
+    _refuse_unknown(file, {weight.source for weight in weights})
     return planned
 
 
@@ -105,7 +105,7 @@ def _layer_weights(form: LlamaForm, name: str, source: str) -> Iterator[Weight]:
     yield Weight(f"{name}post_attention_layernorm.weight", f"{source}ffn_norm.weight", (hidden,))
 
 
-def _refuse_strangers(file: GgufFile, sources: Set[str]) -> None:
+def _refuse_unknown(file: GgufFile, sources: Set[str]) -> None:
     """Refuse tensors that have no place in the model, and storage types that cannot be read."""
     unknown = sorted(name for name in file.tensors if name not in sources and not name.endswith(_UNUSED))
     kinds = sorted({tensor.quantisation for name, tensor in file.tensors.items() if name in sources})
@@ -126,7 +126,7 @@ def _planned(file: GgufFile, weight: Weight, dtype: str) -> PlannedTensor:
     if tensor.shape != weight.shape:
         raise CorruptFile(
             file.path,
-            f"tensor {tensor.name!r} has shape {list(tensor.shape)}, its metadata imply {list(weight.shape)}",
+            f"tensor {tensor.name!r} has shape {list(tensor.shape)}, its metadata say {list(weight.shape)}",
         )
     return PlannedTensor(weight.name, dtype, weight.shape, partial(_values, file, tensor, weight, dtype))
 
