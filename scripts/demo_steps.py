@@ -13,7 +13,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 import smollm2
@@ -36,6 +37,7 @@ CHECKPOINT = WORK / "checkpoints" / smollm2.NAME
 REPOSITORY = WORK / "model_repository"
 PROMPT = "What is the capital of France? Answer in one sentence."
 READY_S = 120.0
+STOP_S = 60.0
 
 SPEC = """\
 schema: 1
@@ -96,15 +98,15 @@ def run_steps(options: argparse.Namespace) -> None:
     # The spec gives version 1 all the traffic; --traffic, because an earlier run of the demo may have moved it.
     forge("build", "-f", spec, "--traffic")
     heading("3. A real Triton Inference Server")
-    with server(options) as urls:
+    with server(options) as serving:
         heading("4. One answer, streamed over gRPC and over HTTP")
-        for url in urls:
+        for url in (serving.grpc_url, serving.http_url):
             forge("generate", "smollm2", PROMPT, "--chat", "--stream", "--max-tokens", "24", "--url", url)
         heading("5. The traffic moves from version 1 to version 2 under load")
-        summary = move_traffic(urls[0])
+        summary = move_traffic(serving.grpc_url)
         show(summary, took_s=time.monotonic() - started)
         if options.keep:
-            say_what_to_try(urls[0])
+            say_what_to_try(serving)
     if summary.failed:
         raise TritonforgeError(f"{summary.failed} requests failed", hint=f"see {WORK / 'server.log'}")
 
@@ -116,9 +118,18 @@ def fetch_checkpoint() -> None:
         forge("import-gguf", gguf, CHECKPOINT)
 
 
+@dataclass(frozen=True, slots=True)
+class Server:
+    """Where the demo's server answers, and the process to end it by."""
+
+    grpc_url: str
+    http_url: str
+    pid: int
+
+
 @contextmanager
-def server(options: argparse.Namespace) -> Iterator[tuple[str, str]]:
-    """The embedded Triton on the demo's repository; yields its gRPC and HTTP addresses. Stays up with --keep."""
+def server(options: argparse.Namespace) -> Iterator[Server]:
+    """The embedded Triton on the demo's repository. Stays up with --keep."""
     log = WORK / "server.log"
     ports = ("--grpc-port", options.grpc_port, "--http-port", options.http_port, "--metrics-port", options.metrics_port)
     command = command_line("serve", REPOSITORY, *ports)
@@ -128,17 +139,25 @@ def server(options: argparse.Namespace) -> Iterator[tuple[str, str]]:
     try:
         with Client(f"localhost:{options.grpc_port}") as client:
             wait_for_model(client, child, log)
-        yield f"grpc://localhost:{options.grpc_port}", f"http://localhost:{options.http_port}"
+        yield Server(f"grpc://localhost:{options.grpc_port}", f"http://localhost:{options.http_port}", child.pid)
         keep = options.keep
     finally:
         if not keep:
-            child.send_signal(signal.SIGTERM)
-            child.wait()
+            stop(child)
+
+
+def stop(child: subprocess.Popen[bytes]) -> None:
+    """Ask the server to end, and insist when it does not in time."""
+    for number in (signal.SIGTERM, signal.SIGTERM, signal.SIGKILL):  # the second one makes it kill the server at once
+        child.send_signal(number)
+        with suppress(subprocess.TimeoutExpired):
+            child.wait(STOP_S)
+            return
 
 
 def wait_for_model(client: Client, child: subprocess.Popen[bytes], log: Path) -> None:
     """Wait until the server answers for smollm2; raises as soon as the server has ended."""
-    deadline = time.monotonic() + READY_S
+    deadline_s = time.monotonic() + READY_S
     while True:
         code = child.poll()
         if code is not None:
@@ -148,7 +167,7 @@ def wait_for_model(client: Client, child: subprocess.Popen[bytes], log: Path) ->
             client.wait_ready("smollm2", timeout_s=2.0)
             return
         except TritonforgeError:
-            if time.monotonic() > deadline:
+            if time.monotonic() > deadline_s:
                 raise
 
 
@@ -172,15 +191,17 @@ def show(summary: Summary, *, took_s: float) -> None:
     print_table(columns, rows, title=f"{summary.answers} requests, {summary.failed} failed, demo took {took_s:.0f} s")
 
 
-def say_what_to_try(url: str) -> None:
+def say_what_to_try(serving: Server) -> None:
     """The three commands to go on with."""
     print("\nThe server is still running. Try next:")
-    print(
-        f"  {shlex.join(command_line('generate', 'smollm2', 'Tell me a story.', '--chat', '--stream', '--url', url))}"
-    )
-    print(f"  {shlex.join(command_line('traffic', REPOSITORY, 'smollm2', '1=50', '2=50'))}")
-    print(f"  {shlex.join(command_line('status', '--url', url))}")
-    print(f"Stop it with: pkill -f 'tritonforge serve {REPOSITORY.relative_to(ROOT)}'")
+    url = serving.grpc_url
+    for arguments in (
+        ("generate", "smollm2", "Tell me a story.", "--chat", "--stream", "--url", url),
+        ("traffic", REPOSITORY, "smollm2", "1=50", "2=50"),
+        ("status", "--url", url),
+    ):
+        print(f"  {shlex.join(command_line(*arguments))}")
+    print(f"Stop it with: kill {serving.pid}")
 
 
 def forge(*arguments: object) -> None:

@@ -14,9 +14,15 @@ def test_every_check_has_a_status_and_every_problem_a_detail(tmp_path: Path):
     assert len({check.name for check in checks}) == len(checks)
 
 
-def test_an_old_python_fails_with_the_version_that_is_needed():
-    check = doctor._python((3, 9, 1))
-    assert (check.status, check.fix) == (FAIL, "use Python 3.11 or newer")
+@pytest.mark.parametrize("version", [(3, 9, 1), (3, 10, 0), (3, 13, 0)])
+def test_another_python_fails_with_the_versions_that_work(version: tuple[int, ...]):
+    check = doctor._python(version)
+    assert (check.status, check.fix) == (FAIL, "use Python 3.11 or 3.12")
+
+
+@pytest.mark.parametrize("version", [(3, 11, 0), (3, 12, 9)])
+def test_both_pythons_are_ok(version: tuple[int, ...]):
+    assert doctor._python(version).status == OK
 
 
 def test_a_package_that_is_not_installed_says_who_needs_it():

@@ -19,7 +19,8 @@ from tritonforge.server.ports import is_free
 OK = "ok"
 WARN = "warn"
 FAIL = "fail"
-OLDEST_PYTHON = (3, 11)
+# The embedded server needs numpy 1.26, which has wheels for these two; older ones lack parts of the language.
+PYTHONS = ((3, 11), (3, 12))
 GIB = 1024**3
 # A 135 M parameter model takes about 1 GiB to convert, build and serve; 7 B parameters in int8 take about 10 GiB.
 LITTLE_MEMORY_BYTES = 2 * GIB
@@ -72,9 +73,9 @@ def examine(folder: Path) -> list[Check]:
 
 def _python(version: tuple[int, ...]) -> Check:
     shown = ".".join(map(str, version))
-    if version[:2] < OLDEST_PYTHON:
-        oldest = ".".join(map(str, OLDEST_PYTHON))
-        return Check("python", FAIL, shown, f"use Python {oldest} or newer")
+    if version[:2] not in PYTHONS:
+        usable = " or ".join(f"{major}.{minor}" for major, minor in PYTHONS)
+        return Check("python", FAIL, shown, f"use Python {usable}")
     return Check("python", OK, f"{shown} at {sys.executable}")
 
 
