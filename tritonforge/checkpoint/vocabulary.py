@@ -110,8 +110,8 @@ def _load_pieces(file: Path) -> sentencepiece.SentencePieceProcessor:
     model = file.read_bytes()
     try:
         pieces = sentencepiece.SentencePieceProcessor(model_proto=model)
-    except RuntimeError as exc:
-        raise CorruptFile(file, "is not a sentencepiece model") from exc
+    except RuntimeError as error:
+        raise CorruptFile(file, "is not a sentencepiece model") from error
     if not model:  # the library takes an empty model for one that is yet to be loaded
         raise CorruptFile(file, "is not a sentencepiece model: it is empty")
     return pieces

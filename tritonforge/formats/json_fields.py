@@ -20,10 +20,10 @@ def read_json_object(path: Path) -> dict[str, object]:
     """
     try:
         text = path.read_bytes()
-    except FileNotFoundError as exc:
-        raise CheckpointNotFound(f"{path}: no such file") from exc
-    except OSError as exc:
-        raise CorruptFile(path, f"cannot be read: {exc.strerror}", hint="check that it is a readable file") from exc
+    except FileNotFoundError as error:
+        raise CheckpointNotFound(f"{path}: no such file") from error
+    except OSError as error:
+        raise CorruptFile(path, f"cannot be read: {error.strerror}", hint="check that it is a readable file") from error
     return parse_json_object(text, path)
 
 
@@ -36,16 +36,16 @@ def parse_json_object(text: bytes, path: Path, *, what: str = "") -> dict[str, o
     part = f"{what} is " if what else ""
     try:
         value = json.loads(text.decode("utf-8"), object_pairs_hook=_unique_pairs)
-    except UnicodeDecodeError as exc:
-        raise CorruptFile(path, f"{part}not UTF-8 at byte {exc.start}") from exc
-    except json.JSONDecodeError as exc:
-        raise CorruptFile(path, f"{part}not JSON: {exc.msg} at line {exc.lineno}, column {exc.colno}") from exc
-    except _DuplicateKey as exc:
-        raise CorruptFile(path, f"{what or 'the file'} names {exc.key!r} twice") from exc
-    except ValueError as exc:  # a number of more digits than Python reads
-        raise CorruptFile(path, f"{part}not usable: {exc}") from exc
-    except RecursionError as exc:
-        raise CorruptFile(path, f"{part}nested too deeply to be read") from exc
+    except UnicodeDecodeError as error:
+        raise CorruptFile(path, f"{part}not UTF-8 at byte {error.start}") from error
+    except json.JSONDecodeError as error:
+        raise CorruptFile(path, f"{part}not JSON: {error.msg} at line {error.lineno}, column {error.colno}") from error
+    except _DuplicateKey as error:
+        raise CorruptFile(path, f"{what or 'the file'} names {error.key!r} twice") from error
+    except ValueError as error:  # a number of more digits than Python reads
+        raise CorruptFile(path, f"{part}not usable: {error}") from error
+    except RecursionError as error:
+        raise CorruptFile(path, f"{part}nested too deeply to be read") from error
     if not isinstance(value, dict):
         raise CorruptFile(path, f"{part}a JSON {type(value).__name__}; expected an object")
     return value

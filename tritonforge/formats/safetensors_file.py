@@ -100,8 +100,8 @@ def read_header(file: Path) -> dict[str, TensorInfo]:
         with file.open("rb") as stream:
             size_bytes = os.fstat(stream.fileno()).st_size
             header, data_start = _parse_header(stream, file, size_bytes)
-    except OSError as exc:
-        raise CorruptFile(file, f"cannot be read: {exc.strerror}", hint="check that it is a readable file") from exc
+    except OSError as error:
+        raise CorruptFile(file, f"cannot be read: {error.strerror}", hint="check that it is a readable file") from error
     header.pop("__metadata__", None)
     tensors = {name: _parse_entry(name, entry, file, data_start) for name, entry in header.items()}
     _check_ranges(tensors, file, data_start, size_bytes)
@@ -148,11 +148,11 @@ def write_tensors(path: Path, tensors: Sequence[PlannedTensor], metadata: Mappin
             except BaseException:
                 path.unlink(missing_ok=True)
                 raise
-    except OSError as exc:
+    except OSError as error:
         raise CheckpointError(
-            f"{path}: cannot write {total_bytes:,} bytes: {exc.strerror}",
+            f"{path}: cannot write {total_bytes:,} bytes: {error.strerror}",
             hint="free some space, or choose an output folder on another disk",
-        ) from exc
+        ) from error
 
 
 def _parse_header(stream: BinaryIO, file: Path, size_bytes: int) -> tuple[dict[str, object], int]:

@@ -77,7 +77,7 @@ class RepositoryLock:
             self._descriptor = None
 
     def _acquire(self, descriptor: int) -> None:
-        deadline = time.monotonic() + self._wait_s
+        deadline_s = time.monotonic() + self._wait_s
         told = False
         while True:
             try:
@@ -86,7 +86,7 @@ class RepositoryLock:
                 pass
             else:
                 return
-            if time.monotonic() >= deadline:
+            if time.monotonic() >= deadline_s:
                 raise self._locked()
             if not told and self._on_wait is not None:
                 self._on_wait(read_holder(self._path))

@@ -118,8 +118,8 @@ class _Cursor:
         start, self.position = self.position, self.position + size_bytes
         try:
             return str(self._content[start : self.position], "utf-8")
-        except UnicodeDecodeError as exc:
-            raise CorruptFile(self.path, f"the string at byte {start:,} is not UTF-8") from exc
+        except UnicodeDecodeError as error:
+            raise CorruptFile(self.path, f"the string at byte {start:,} is not UTF-8") from error
 
     def value(self, key: str) -> Scalar | list[Scalar]:
         kind = self.integer("I")

@@ -108,10 +108,10 @@ def dequantise(blocks: Array, quantisation: str) -> Array:
 def _gguf() -> ModuleType:
     try:
         import gguf
-    except ImportError as exc:
+    except ImportError as error:
         raise ToolMissing(
             "the Python package gguf", looked_in="this environment", hint="pip install 'tritonforge[gguf]'"
-        ) from exc
+        ) from error
     return gguf
 
 
@@ -122,8 +122,8 @@ def _check_start(path: Path) -> None:
     try:
         with path.open("rb") as stream:
             start = stream.read(8)
-    except OSError as exc:
-        raise CorruptFile(path, f"cannot be read: {exc.strerror}", hint="check that it is a readable file") from exc
+    except OSError as error:
+        raise CorruptFile(path, f"cannot be read: {error.strerror}", hint="check that it is a readable file") from error
     if start[:4] in _OLDERMAGICS:
         raise UnsupportedModel(str(path), ["it is in a format older than GGUF"], hint="convert the model again to GGUF")
     if start[:4] != MAGIC or len(start) < 8:
@@ -156,12 +156,12 @@ def _tensor(path: Path, content: Array, stored: StoredTensor) -> GgufTensor:
     gguf = _gguf()
     try:
         kind = gguf.GGMLQuantizationType(stored.type_number)
-    except ValueError as exc:
+    except ValueError as error:
         raise UnsupportedModel(
             f"{path}: tensor {stored.name!r}",
             [f"storage type {stored.type_number} is not known"],
             hint="a newer release of the Python package gguf may know it",
-        ) from exc
+        ) from error
     block_size, block_bytes = gguf.GGML_QUANT_SIZES[kind]
     rows, columns = math.prod(stored.shape[:-1]), stored.shape[-1]
     if columns % block_size:

@@ -155,11 +155,11 @@ def _bpe(
             byte_fallback=byte_fallback,
             ignore_merges=ignore_merges,
         )
-    except Exception as exc:  # noqa: BLE001 - the library raises nothing more precise
+    except Exception as error:  # the library raises nothing more precise
         raise CheckpointError(
-            f"the tokenizer of the GGUF file contradicts itself: {exc}",
+            f"the tokenizer of the GGUF file contradicts itself: {error}",
             hint="its merges and tokens do not fit together",
-        ) from exc
+        ) from error
 
 
 def _added(vocabulary: Vocabulary, *kinds: TokenKind) -> list[AddedToken]:

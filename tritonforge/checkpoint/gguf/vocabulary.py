@@ -134,8 +134,8 @@ def _kinds(file: GgufFile, count: int, special_ids: Mapping[str, int]) -> tuple[
     _check_length(file, key, stored, count)
     try:
         kinds = [TokenKind(kind) for kind in stored]
-    except ValueError as exc:
-        raise CorruptFile(file.path, f"{key}: {exc}", hint=None) from exc
+    except ValueError as error:
+        raise CorruptFile(file.path, f"{key}: {error}", hint=None) from error
     for token_id in special_ids.values():
         # Files without token types leave the special tokens to be known by their ids.
         if kinds[token_id] in (TokenKind.NORMAL, TokenKind.UNDEFINED):
