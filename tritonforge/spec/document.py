@@ -169,10 +169,8 @@ def _mapping(node: yaml.MappingNode, path: KeyPath, document: Document) -> Mappi
         line = key_node.start_mark.line + 1
         key = _scalar(key_node, path, document) if isinstance(key_node, yaml.ScalarNode) else None
         if isinstance(key, bool) or not isinstance(key, (str, int)):
-            text = (
-                f"the key {key_node.value!r} is no name" if isinstance(key_node, yaml.ScalarNode) else "a key is a tree"
-            )
-            document.problems.append(Problem(path, line, f"{text}; expected text or a whole number"))
+            found = f"{key_node.value!r}" if isinstance(key_node, yaml.ScalarNode) else "a list or a mapping"
+            document.problems.append(Problem(path, line, f"a key is {found}; expected text or a whole number"))
             continue
         below = (*path, str(key))
         if below in document.lines:  # 1 and "1" count as one key: a reader takes them for the same

@@ -73,7 +73,7 @@ def parse_header(path: Path, content: memoryview) -> GgufHeader:
     for _ in range(field_count):
         key = cursor.text()
         if key in fields:
-            raise CorruptFile(path, f"its metadata name {key!r} twice")
+            raise CorruptFile(path, f"its metadata have the key {key!r} twice")
         fields[key] = cursor.value(key)
     rows = [_tensor_row(cursor) for _ in range(tensor_count)]
     if len({row.name for row in rows}) != len(rows):
