@@ -24,7 +24,7 @@ from tritonforge.artifacts import CheckpointArtifact
 from tritonforge.checkpoint.convert import convert
 from tritonforge.engine.build import build
 from tritonforge.runtime.openvino.continuous import ContinuousEngine
-from tritonforge.runtime.openvino.engines import Engine
+from tritonforge.runtime.openvino.engine import Engine
 from tritonforge.runtime.openvino.protocol import Generation, Update
 from tritonforge.runtime.openvino.settings import EngineSettings
 from tritonforge.runtime.openvino.stateful import StatefulEngine

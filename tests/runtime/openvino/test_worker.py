@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tritonforge.runtime.openvino.engines import Exchange
+from tritonforge.runtime.openvino.engine import Exchange
 from tritonforge.runtime.openvino.protocol import Cancel, FrameReader, Generation, Message, Submit, Update, encode
 from tritonforge.runtime.openvino.worker import Channel, ParentGone, serve
 

@@ -10,7 +10,7 @@ import numpy as np
 import openvino
 import openvino_genai
 
-from .engines import Exchange, device_properties
+from .engine import Exchange, device_properties
 from .prefix_guard import shares_open_block
 from .protocol import Generation, Update
 from .reasons import reason_of

@@ -12,7 +12,7 @@ import numpy as np
 import openvino
 import openvino_genai
 
-from .engines import Exchange, device_properties
+from .engine import Exchange, device_properties
 from .protocol import Generation, Update
 from .sampling import generation_config
 from .settings import EngineSettings

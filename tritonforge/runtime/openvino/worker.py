@@ -17,7 +17,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from .engines import Engine, load_engine
+from .engine import Engine
+from .load import load_engine
 from .protocol import Broken, Cancel, FrameReader, Message, Ready, Submit, Update, encode
 from .reasons import reason_of
 from .settings import EngineSettings

@@ -1,9 +1,8 @@
-"""What the worker asks of an engine, and which of the two kinds serves a given one."""
+"""What the worker asks of an engine, and what both kinds of engine have in common."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Protocol, TypeAlias
 
 from .protocol import Generation, Update
@@ -34,17 +33,6 @@ class Engine(Protocol):
     def step(self, exchange: Exchange) -> None:
         """Compute for a while, calling `exchange` at least once. An exception leaves the engine unusable."""
         ...
-
-
-def load_engine(folder: Path, settings: EngineSettings) -> Engine:
-    """Load the engine of a version folder, which takes seconds. Raises what the library raises."""
-    if settings.fused_attention:
-        from .continuous import ContinuousEngine  # one of the two is needed, and each loads the heavy library
-
-        return ContinuousEngine(folder, settings)
-    from .stateful import StatefulEngine
-
-    return StatefulEngine(folder, settings)
 
 
 def device_properties(settings: EngineSettings) -> dict[str, object]:
