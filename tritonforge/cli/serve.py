@@ -64,7 +64,7 @@ from tritonforge.server import RunningServer, ServerOptions
 )
 @json_option
 def command(repository: Path, models: tuple[str, ...], *, as_json: bool, **chosen: object) -> None:
-    """Run Triton on REPOSITORY until Ctrl-C or SIGTERM, which let requests under way finish."""
+    """Run Triton on REPOSITORY until Ctrl-C or SIGTERM. Requests under way still finish."""
     options = ServerOptions(models=models or None, **chosen)  # type: ignore[arg-type]  # click has checked the types
     with until_stopped(), serve(repository, options=options) as server:
         show(server, as_json=as_json)

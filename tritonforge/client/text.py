@@ -47,7 +47,7 @@ def question(
         UsageBug: Neither or both of prompt and messages were given.
     """
     if (prompt is None) == (messages is None):
-        raise UsageBug("give either a prompt or messages, not both and not neither")
+        raise UsageBug("give either a prompt or messages, not both")
     if messages is not None:
         fields: dict[str, object] = {"messages": json.dumps([dict(message) for message in messages])}
     else:
