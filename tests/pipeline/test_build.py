@@ -164,3 +164,13 @@ def test_what_a_killed_build_left_is_removed_by_the_next(tiny_llama: Path, tmp_p
 
     assert not list(tmp_path.glob("models.forge/work/.*"))
     assert not list(tmp_path.glob("models.forge/checkpoints/.*"))
+
+
+def test_a_folder_beside_the_repository_that_cannot_be_made_is_named(
+    tiny_llama: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "models.forge").write_text("a file")
+
+    assert run(["build", "-f", str(write_spec(tmp_path, tiny_llama))]) == 5
+
+    assert "models.forge/work: cannot be written" in capsys.readouterr().err

@@ -15,6 +15,7 @@ from tritonforge.pipeline.plan import BuildOptions, ModelPlan, VersionPlan, plan
 from tritonforge.pipeline.traffic import change_traffic
 from tritonforge.pipeline.weights import difference, shown, weights_after, weights_in_force
 from tritonforge.places import forge_folder
+from tritonforge.repository.files import naming
 from tritonforge.repository.layout import engine_model_name
 from tritonforge.repository.lint import Finding, Severity, lint
 from tritonforge.repository.publish import Transaction
@@ -84,7 +85,8 @@ def build_spec(loaded: LoadedSpec, options: BuildOptions, *, on_event: OnEvent =
         SpecError: The spec has no such model or version.
         CheckpointError, BuildError: A version cannot be compiled, or the spec's traffic leads nowhere; nothing of its
             model is published.
-        RepositoryError: A version is published with another build, or publishing failed; nothing was changed.
+        RepositoryError: A version is published with another build, the folder beside the repository cannot be written,
+            or publishing failed; nothing was changed.
     """
     plans = plan_build(loaded, options)
     for name in (WORK, CHECKPOINTS):
@@ -114,7 +116,8 @@ def _build_model(loaded: LoadedSpec, plan: ModelPlan, options: BuildOptions, on_
     compiled: list[CompiledVersion] = []
     if plan.work:
         cache = forge_folder(loaded.repository) / CHECKPOINTS
-        with scratch_folder(forge_folder(loaded.repository) / WORK, "build") as folder:
+        work = forge_folder(loaded.repository) / WORK
+        with naming(work), scratch_folder(work, "build") as folder:
             for version in plan.work:
                 on_event(f"{model.name} version {version.version.number}: {version.state}")
                 compiled.append(compile_version(version, folder, cache=cache, on_event=on_event))
