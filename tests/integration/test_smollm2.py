@@ -30,7 +30,7 @@ def test_served_greedy_tokens_are_those_of_transformers(smollm2: Path, tmp_path:
         f"schema: 1\nrepository: ./models\nmodels:\n  - name: smollm2\n    checkpoint: {smollm2}\n"
         f"    versions: {{1: {{engine: {engine}}}}}\n    limits: {{max_seq_len: 1024}}\n"
     )
-    build_spec(load_spec(spec), BuildOptions(), on_event=lambda line: None)
+    build_spec(load_spec(spec), BuildOptions())
     options = ServerOptions(grpc_port=0, http_port=0, metrics_port=0)
 
     with start_embedded(tmp_path / "models", options=options) as server, Client(server.grpc_url) as client:
