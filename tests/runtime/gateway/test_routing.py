@@ -17,7 +17,7 @@ WEIGHTS = st.dictionaries(st.integers(1, 9), st.floats(0, 1000), min_size=1).fil
 
 
 def route(routes: Routes, *, key: str | None = None, pinned: int | None = None, draw: float = 0.0) -> int:
-    return choose_version(routes, routes.weights.keys(), pinned=pinned, sticky_key=key, draw=draw)
+    return choose_version(routes, routes.shares.keys(), pinned=pinned, sticky_key=key, draw=draw)
 
 
 def routes_of(weights: dict[int, float], salt: str = "model") -> Routes:
@@ -50,7 +50,7 @@ def test_a_request_goes_only_to_versions_with_weight(weights: dict[int, float], 
 def test_the_weights_are_kept_within_tolerance(sticky: bool) -> None:
     routes, rng, count = routes_of({1: 70, 2: 25, 3: 5}), random.Random(1), 20_000
     hits = [route(routes, key=f"user-{i}" if sticky else None, draw=rng.random()) for i in range(count)]
-    for version, share in routes.weights.items():
+    for version, share in routes.shares.items():
         assert abs(hits.count(version) / count - share) < 0.015
 
 

@@ -98,7 +98,7 @@ def _inputs_of(request: Any) -> Inputs:
 
 def _check(routes: Routes, versions: Mapping[int, ServedVersion]) -> None:
     known = ", ".join(str(number) for number in versions)
-    for number, weight in routes.weights.items():
+    for number, weight in routes.shares.items():
         if weight > 0 and number not in versions:
             raise VersionUnusable(f"parameter routes gives version {number} a weight; served versions are {known}")
     for version in versions.values():

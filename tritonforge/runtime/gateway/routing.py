@@ -17,12 +17,12 @@ class Routes:
     """How traffic is divided among engine versions.
 
     Args:
-        weights: Share of each version, normalised to a sum of 1; a version with share 0 answers only requests that ask
+        shares: Share of each version, normalised to a sum of 1; a version with share 0 answers only requests that ask
             for it.
         salt: Mixed into the hash of sticky keys, so that the keys of two models are divided independently.
     """
 
-    weights: Mapping[int, float]
+    shares: Mapping[int, float]
     salt: str
 
 
@@ -43,7 +43,7 @@ def parse_routes(text: str) -> Routes:
     total = math.fsum(weights.values())
     if not all(math.isfinite(weight) and weight >= 0 for weight in weights.values()) or total <= 0:
         raise VersionUnusable(f"parameter routes has weights {weights}; expected numbers of at least 0, not all 0")
-    return Routes(weights={version: weight / total for version, weight in weights.items()}, salt=salt)
+    return Routes(shares={version: weight / total for version, weight in weights.items()}, salt=salt)
 
 
 def choose_version(
@@ -52,11 +52,11 @@ def choose_version(
     """The version that answers.
 
     A sticky key is hashed to a point in [0, 1) and the versions lie on that line from the newest to the oldest. So a
-    key keeps its version while the weights stay, and a key that entered the newest version at 5 % is still there at 25
+    key keeps its version while the shares stay, and a key that entered the newest version at 5 % is still there at 25
     %.
 
     Args:
-        routes: The weights.
+        routes: The shares.
         served: Versions that the gateway has files of; a pinned request may name any of them, whatever its weight.
         pinned: Version that the request asks for.
         sticky_key: Key of the request.
@@ -71,10 +71,10 @@ def choose_version(
             raise RequestRejected(f"version is {pinned}; expected one of the served versions: {known}")
         return pinned
     point = draw if sticky_key is None else _point(routes.salt, sticky_key)
-    positive = sorted((version for version, weight in routes.weights.items() if weight > 0), reverse=True)
+    positive = sorted((version for version, weight in routes.shares.items() if weight > 0), reverse=True)
     edge = 0.0
     for version in positive:
-        edge += routes.weights[version]
+        edge += routes.shares[version]
         if point < edge:
             return version
     return positive[-1]  # the sum of the weights may be a rounding error below 1
