@@ -10,10 +10,8 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-import grpc
 import numpy as np
 import pytest
-from tritonclient.grpc import service_pb2, service_pb2_grpc
 
 from tests.runtime.gateway.repository import ABSENT, ECHO, LIMITS, MODEL, REFUSES, SILENT_END, SLOW
 from tests.support.processes import wait_until
@@ -129,20 +127,6 @@ def test_a_bad_request_gets_one_clear_error(
     status, body = post(gateway_server, endpoint, {"text_input": "a", "stream": endpoint != "generate", **fields})
     assert status >= 400
     assert message in json.loads(body.removeprefix("data: "))["error"]
-
-
-def test_grpc_clients_that_ask_for_status_codes_get_them(gateway_server: RunningServer) -> None:
-    channel = grpc.insecure_channel(gateway_server.grpc_url)
-    stub = service_pb2_grpc.GRPCInferenceServiceStub(channel)
-    for version, expected in ((99, grpc.StatusCode.INVALID_ARGUMENT), (ABSENT, grpc.StatusCode.UNAVAILABLE)):
-        request = service_pb2.ModelInferRequest(model_name=MODEL)
-        request.inputs.add(name="text_input", datatype="BYTES", shape=[1, 1])
-        request.inputs.add(name="version", datatype="INT32", shape=[1, 1])
-        request.raw_input_contents.extend([b"\x01\0\0\0a", np.int32(version).tobytes()])
-        with pytest.raises(grpc.RpcError) as caught:
-            list(stub.ModelStreamInfer(iter([request]), metadata=[("triton_grpc_error", "true")], timeout=DEADLINE_S))
-        assert caught.value.code() is expected
-    channel.close()
 
 
 def test_errors_reach_grpc_clients_with_their_kind(grpc_client: Client) -> None:
