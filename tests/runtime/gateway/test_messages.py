@@ -33,7 +33,8 @@ def test_a_call_of_a_tool_needs_no_content_and_its_arguments_become_an_object() 
     ("text", "message"),
     [
         ("{", f"expected {EXPECTED}"),
-        ("[" * 100_000, f"expected {EXPECTED}"),
+        ("[" * 100_000, "messages is nested too deeply; expected a few levels"),
+        (f"[{'9' * 5000}]", "messages cannot be read: Exceeds the limit"),
         ("[]", f"messages is an empty list; expected {EXPECTED}"),
         ('{"role": "user"}', f"messages is an object; expected {EXPECTED}"),
         ('["hi"]', "messages[0] is a string; expected an object with role and content"),
@@ -49,6 +50,14 @@ def test_a_call_of_a_tool_needs_no_content_and_its_arguments_become_an_object() 
             'messages[0].content[0] is not {"type": "text", "text": …}; only text parts are served',
         ),
         ('[{"role": "assistant", "tool_calls": 5}]', "messages[0].tool_calls is a number; expected a list of objects"),
+        (
+            json.dumps([{"role": "assistant", "tool_calls": [{}, {"function": {"arguments": "[" * 100_000}}]}]),
+            "messages[0].tool_calls[1].function.arguments is nested too deeply",
+        ),
+        (
+            json.dumps([{"role": "assistant", "tool_calls": [{"function": {"arguments": '{"a": "\\ud83d"}'}}]}]),
+            "messages[0].tool_calls[0].function.arguments holds half of a surrogate pair",
+        ),
         ('[{"role": "user", "content": "\\ud83d"}]', "messages holds half of a surrogate pair; expected valid Unicode"),
     ],
 )

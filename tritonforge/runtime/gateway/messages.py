@@ -26,14 +26,8 @@ def parse_messages(text: str) -> tuple[Message, ...]:
             number from 0.
     """
     try:
-        value = json.loads(text)
-        # JSON can spell half of a surrogate pair ("\\ud83d"), which no tokenizer can encode.
-        json.dumps(value, ensure_ascii=False).encode()
-    except RecursionError as error:
-        raise RequestRejected(f"messages is nested too deeply; expected {_EXPECTED}") from error
-    except UnicodeEncodeError as error:
-        raise RequestRejected("messages holds half of a surrogate pair; expected valid Unicode text") from error
-    except ValueError as error:
+        value = _read_json("messages", text)
+    except json.JSONDecodeError as error:
         raise RequestRejected(f"messages is not JSON ({error}); expected {_EXPECTED}") from error
     if not isinstance(value, list) or not value:
         found = "an empty list" if value == [] else _kind(value)
@@ -76,19 +70,36 @@ def _content(place: str, value: object) -> str:
 def _tool_calls(place: str, value: object) -> Sequence[Mapping[str, Any]]:
     if not isinstance(value, list) or not all(isinstance(call, dict) for call in value):
         raise RequestRejected(f"{place} is {_kind(value)}; expected a list of objects")
-    return [_tool_call(call) for call in value]
+    return [_tool_call(f"{place}[{index}]", call) for index, call in enumerate(value)]
 
 
-def _tool_call(call: Mapping[str, Any]) -> Mapping[str, Any]:
+def _tool_call(place: str, call: Mapping[str, Any]) -> Mapping[str, Any]:
     function = call.get("function")
     arguments = function.get("arguments") if isinstance(function, dict) else None
     if not isinstance(function, dict) or not isinstance(arguments, str):
         return call
     try:
-        parsed = json.loads(arguments)
-    except ValueError:
+        parsed = _read_json(f"{place}.function.arguments", arguments)
+    except json.JSONDecodeError:
         return call  # the template gets the text as it is
     return {**call, "function": {**function, "arguments": parsed}}
+
+
+def _read_json(place: str, text: str) -> Any:
+    """Value of a JSON text. Raises RequestRejected, or JSONDecodeError when it is no JSON at all."""
+    try:
+        value = json.loads(text)
+        # JSON can spell half of a surrogate pair ("\\ud83d"), which no tokenizer can encode.
+        json.dumps(value, ensure_ascii=False).encode()
+    except RecursionError as error:
+        raise RequestRejected(f"{place} is nested too deeply; expected a few levels") from error
+    except UnicodeEncodeError as error:
+        raise RequestRejected(f"{place} holds half of a surrogate pair; expected valid Unicode text") from error
+    except json.JSONDecodeError:
+        raise
+    except ValueError as error:  # a number of more digits than Python reads
+        raise RequestRejected(f"{place} cannot be read: {error}") from error
+    return value
 
 
 def _kind(value: object) -> str:
