@@ -1,4 +1,4 @@
-"""One real server for all integration tests: two small models, one of them in two versions."""
+"""One real server for all integration tests: two small models, one of them in three versions."""
 
 from __future__ import annotations
 
@@ -16,6 +16,10 @@ from tritonforge.server.options import ServerOptions
 from tritonforge.spec.load import load_spec
 
 ENGINE = "{{engine: {{kind: openvino, precision: {precision}, runtime: {{num_threads: 1, kv_cache_gib: 0.25}}}}}}"
+UNFUSED = (
+    "{engine: {kind: openvino, precision: float32, plugins: {context_fmha: false, rotary_embedding: false}, "
+    "runtime: {num_threads: 1}}}"
+)
 EXACT, ROUNDED = ENGINE.format(precision="float32"), ENGINE.format(precision="int8")
 
 
@@ -37,7 +41,7 @@ class Served:
 
 
 def spec_text(llama: Path, glm: Path, *, glm_versions: str = f"1: {EXACT}") -> str:
-    """forge.yaml with the Llama model `tale` in two versions and the ChatGLM model `glm`."""
+    """forge.yaml with the Llama model `tale` in three versions and the ChatGLM model `glm`."""
     return f"""
 schema: 1
 repository: ./models
@@ -47,7 +51,8 @@ models:
     versions:
       1: {EXACT}
       2: {ROUNDED}
-    traffic: {{1: 100, 2: 0}}
+      3: {UNFUSED}
+    traffic: {{1: 100, 2: 0, 3: 0}}
     limits: {{max_batch_size: 32, max_input_len: 256, max_seq_len: 2048}}
   - name: glm
     checkpoint: {glm}

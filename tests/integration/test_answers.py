@@ -71,6 +71,12 @@ def test_pinned_version_answers_whatever_the_traffic_says(client: Client) -> Non
     assert versions == {1, 2}
 
 
+def test_unfused_engine_gives_the_same_greedy_answer(client: Client) -> None:
+    texts = [client.generate("tale", "once upon a time", max_tokens=24, version=number).text for number in (1, 3)]
+
+    assert texts[0] == texts[1]
+
+
 def test_same_seed_gives_the_same_answer_and_another_seed_another(client: Client) -> None:
     def ask(seed: int) -> str:
         options = {"temperature": 1.0, "top_p": 0.95, "random_seed": seed}

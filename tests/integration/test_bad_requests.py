@@ -23,7 +23,7 @@ BAD: list[tuple[str, dict[str, Any], str]] = [
     ("negative top_k", {"prompt": "a", "top_k": -1}, "top_k"),
     ("repetition penalty of 0", {"prompt": "a", "repetition_penalty": 0.0}, "repetition_penalty"),
     ("minimum above maximum", {"prompt": "a", "max_tokens": 4, "min_length": 9}, "min_length"),
-    ("unknown version", {"prompt": "a", "version": 9}, "1, 2"),
+    ("unknown version", {"prompt": "a", "version": 9}, "1, 2, 3"),
     ("no messages", {"messages": []}, "messages"),
     ("message without a role", {"messages": [{"content": "a"}]}, "role"),
     ("bad words on an engine without them", {"prompt": "a", "bad_words": ["b"]}, "bad_words"),
