@@ -57,5 +57,5 @@ def test_a_nested_key_is_named_by_its_path() -> None:
 def test_a_folder_or_nothing_in_place_of_the_file_is_told_apart(tmp_path: Path) -> None:
     with pytest.raises(CheckpointNotFound, match="no such file"):
         read_json_object(tmp_path / "missing.json")
-    with pytest.raises(CorruptFile, match="cannot be read: Is a directory"):
+    with pytest.raises(CorruptFile, match="is a folder; expected a regular file"):
         read_json_object(tmp_path)

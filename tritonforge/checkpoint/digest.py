@@ -7,6 +7,8 @@ from pathlib import Path
 
 from tritonforge.artifacts import digest_of
 from tritonforge.checkpoint.source import read_config_json
+from tritonforge.formats.input_file import read_input, reading
+from tritonforge.formats.json_fields import MOST_JSON_BYTES
 from tritonforge.formats.safetensors import TensorFolder
 
 
@@ -21,13 +23,14 @@ def checkpoint_digest(folder: Path) -> str:
     """
     config = read_config_json(folder)
     weights = TensorFolder.open(folder)
-    files = {
-        file.name: {"size_bytes": (stat := file.stat()).st_size, "modified_ns": stat.st_mtime_ns}
-        for file in weights.files()
-    }
+    with reading(folder):
+        files = {
+            file.name: {"size_bytes": (stat := file.stat()).st_size, "modified_ns": stat.st_mtime_ns}
+            for file in weights.files()
+        }
     tensors = {
         name: [info.dtype, info.shape, info.file.name, info.start]
         for name, info in ((name, weights.info(name)) for name in weights.names())
     }
-    config_digest = hashlib.sha256(config.path.read_bytes()).hexdigest()
+    config_digest = hashlib.sha256(read_input(config.path, most_bytes=MOST_JSON_BYTES)).hexdigest()
     return digest_of({"config": config_digest, "files": files, "tensors": tensors})

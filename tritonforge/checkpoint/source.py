@@ -17,6 +17,7 @@ from tritonforge.errors import (
     ShapeMismatch,
     UnsupportedModel,
 )
+from tritonforge.formats.input_file import has_file, reading
 from tritonforge.formats.json_fields import JsonFields, read_json_object
 from tritonforge.formats.safetensors import TensorFolder
 from tritonforge.formats.trtllm import FLOAT_TYPES, TrtllmConfig
@@ -90,20 +91,21 @@ def read_config_json(folder: Path) -> JsonFields:
 
     Raises:
         CheckpointNotFound: There is no such folder, or no config.json in it.
-        CorruptFile: config.json is not a JSON object.
+        CorruptFile: The folder cannot be read, or config.json is not a file with a JSON object.
     """
     path = folder / _CONFIG_NAME
-    if folder.is_file() and folder.suffix == ".gguf":
-        hint = f"make a folder of it first: tritonforge import-gguf {folder} FOLDER"
-        raise CheckpointNotFound(f"{folder}: is a file; expected a Hugging Face folder", hint=hint)
-    if not folder.is_dir():
-        raise CheckpointNotFound(f"{folder}: no such folder", hint="pass the folder that holds config.json")
-    if not path.exists():
-        if (folder / "adapter_config.json").exists():
-            hint = "it is an adapter: merge it into its base model and save that"
-        else:
-            hint = "a Hugging Face checkpoint has a config.json beside its *.safetensors"
-        raise CheckpointNotFound(f"{path}: no such file", hint=hint)
+    with reading(folder):
+        if folder.is_file() and folder.suffix == ".gguf":
+            hint = f"make a folder of it first: tritonforge import-gguf {folder} FOLDER"
+            raise CheckpointNotFound(f"{folder}: is a file; expected a Hugging Face folder", hint=hint)
+        if not folder.is_dir():
+            raise CheckpointNotFound(f"{folder}: no such folder", hint="pass the folder that holds config.json")
+        if not has_file(path):
+            if (folder / "adapter_config.json").exists():
+                hint = "it is an adapter: merge it into its base model and save that"
+            else:
+                hint = "a Hugging Face checkpoint has a config.json beside its *.safetensors"
+            raise CheckpointNotFound(f"{path}: no such file", hint=hint)
     return JsonFields(read_json_object(path), path)
 
 

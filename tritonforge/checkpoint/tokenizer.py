@@ -19,6 +19,7 @@ from tritonforge.checkpoint.families.chatglm_version import is_rank_file
 from tritonforge.checkpoint.source import SourceCheckpoint
 from tritonforge.checkpoint.vocabulary import HUGGINGFACE, LLAMA_SENTENCEPIECE, Vocabulary, read_vocabulary
 from tritonforge.errors import CheckpointError, CheckpointNotFound, UnsupportedModel
+from tritonforge.formats.input_file import has_file
 from tritonforge.formats.json_fields import JsonFields, read_json_object
 
 TOKENIZER_JSON = "tokenizer.json"
@@ -68,19 +69,23 @@ def find_tokenizer(source: SourceCheckpoint) -> TokenizerArtifact:
     for end in ends:
         if not 0 <= end < vocab_size:
             raise CheckpointError(f"{source.folder}: end token {end} is outside the vocabulary of {vocab_size} tokens")
-    files = {name: source.folder / name for name in _CARRIED if (source.folder / name).is_file()}
-    files |= {str(path.relative_to(source.folder)): path for path in sorted(source.folder.glob(_NAMED_TEMPLATES))}
-    return TokenizerArtifact(kind, files, ends, _pad_id(settings, vocabulary, ends[0], vocab_size))
+    pad = _pad_id(settings, vocabulary, ends[0], vocab_size)
+    return TokenizerArtifact(kind, _carried_files(source.folder), ends, pad)
+
+
+def _carried_files(folder: Path) -> dict[str, Path]:
+    templates = (str(path.relative_to(folder)) for path in sorted(folder.glob(_NAMED_TEMPLATES)))
+    return {name: folder / name for name in (*_CARRIED, *templates) if has_file(folder / name)}
 
 
 def _kind(source: SourceCheckpoint) -> str:
     model = source.folder / TOKENIZER_MODEL
     chatglm = source.config.chatglm
-    if source.family == "chatglm" and chatglm is not None and model.is_file():
+    if source.family == "chatglm" and chatglm is not None and has_file(model):
         return chatglm.chatglm_version
-    if (source.folder / TOKENIZER_JSON).is_file():
+    if has_file(source.folder / TOKENIZER_JSON):
         return HUGGINGFACE
-    if not model.is_file():
+    if not has_file(model):
         raise CheckpointNotFound(
             f"{source.folder}: holds neither {TOKENIZER_JSON} nor {TOKENIZER_MODEL}",
             hint="copy the tokenizer's files into the folder",
@@ -109,7 +114,7 @@ class _Settings:
 
 
 def _optional_fields(path: Path) -> JsonFields:
-    return JsonFields(read_json_object(path) if path.is_file() else {}, path)
+    return JsonFields(read_json_object(path) if has_file(path) else {}, path)
 
 
 def _end_ids(settings: _Settings, vocabulary: Vocabulary, kind: str) -> Iterable[int]:

@@ -9,8 +9,10 @@ from pathlib import Path
 import sentencepiece
 
 from tritonforge.errors import CorruptFile
+from tritonforge.formats.input_file import has_file, read_input
 from tritonforge.formats.json_fields import JsonFields, read_json_object
 
+_MOST_BYTES = 256 * 1024**2  # the largest published tokenizer files have some 30 MB
 HUGGINGFACE = "huggingface"
 LLAMA_SENTENCEPIECE = "llama_sentencepiece"
 # Special tokens are not in the tokenizer.model of ChatGLM: its code numbers them from the end of the vocabulary on, in
@@ -73,7 +75,7 @@ def _numbered(kind: str, size: int) -> dict[str, int]:
 
 
 def _from_tokenizer_json(file: Path) -> Vocabulary:
-    fields = JsonFields(read_json_object(file), file)
+    fields = JsonFields(read_json_object(file, most_bytes=_MOST_BYTES), file)
     model = fields.nested("model")
     vocabulary = model.values.get("vocab") if model is not None else None
     if not isinstance(vocabulary, (dict, list)):
@@ -93,7 +95,7 @@ def _is_added_token(token: object) -> bool:
 
 def _added_tokens(file: Path) -> dict[str, int]:
     """Tokens that tokenizer_config.json numbers itself, as later revisions of ChatGLM3 and GLM-4 do."""
-    if not file.is_file():
+    if not has_file(file):
         return {}
     decoder = JsonFields(read_json_object(file), file).nested("added_tokens_decoder")
     if decoder is None:
@@ -107,7 +109,7 @@ def _added_tokens(file: Path) -> dict[str, int]:
 
 
 def _load_pieces(file: Path) -> sentencepiece.SentencePieceProcessor:
-    model = file.read_bytes()
+    model = read_input(file, most_bytes=_MOST_BYTES)
     try:
         pieces = sentencepiece.SentencePieceProcessor(model_proto=model)
     except RuntimeError as error:
@@ -119,7 +121,7 @@ def _load_pieces(file: Path) -> sentencepiece.SentencePieceProcessor:
 
 def _count_ranks(file: Path) -> int:
     """Ranks count from 0 without gaps, so the number of lines is the size."""
-    lines = file.read_bytes().splitlines()
+    lines = read_input(file, most_bytes=_MOST_BYTES).splitlines()
     ranks = [line.rpartition(b" ")[2] for line in lines if line]
     if ranks != [b"%d" % rank for rank in range(len(ranks))]:
         raise CorruptFile(file, f"does not number its {len(ranks)} tokens from 0 in order")

@@ -8,23 +8,25 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import cast
 
-from tritonforge.errors import CheckpointNotFound, CorruptFile
+from tritonforge.errors import CorruptFile
+from tritonforge.formats.input_file import read_input
+
+# Configurations have kilobytes, the index of the largest checkpoints some megabytes.
+MOST_JSON_BYTES = 64 * 1024**2
 
 
-def read_json_object(path: Path) -> dict[str, object]:
+def read_json_object(path: Path, *, most_bytes: int = MOST_JSON_BYTES) -> dict[str, object]:
     """The JSON object in a file.
+
+    Args:
+        path: The file.
+        most_bytes: Largest size that is read.
 
     Raises:
         CheckpointNotFound: The file does not exist.
-        CorruptFile: It is not UTF-8, not JSON, not an object, or has a key twice.
+        CorruptFile: It is no regular file, too large, not UTF-8, not JSON, not an object, or has a key twice.
     """
-    try:
-        text = path.read_bytes()
-    except FileNotFoundError as error:
-        raise CheckpointNotFound(f"{path}: no such file") from error
-    except OSError as error:
-        raise CorruptFile(path, f"cannot be read: {error.strerror}", hint="check that it is a readable file") from error
-    return parse_json_object(text, path)
+    return parse_json_object(read_input(path, most_bytes=most_bytes), path)
 
 
 def parse_json_object(text: bytes, path: Path, *, what: str = "") -> dict[str, object]:

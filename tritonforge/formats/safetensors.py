@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tritonforge.errors import CheckpointNotFound, CorruptFile, MissingWeight, UnsupportedModel
+from tritonforge.formats.input_file import has_file, reading
 from tritonforge.formats.json_fields import read_json_object
 from tritonforge.formats.safetensors_file import (
     DTYPES,
@@ -28,6 +29,7 @@ __all__ = ["DTYPES", "Array", "PlannedTensor", "TensorFolder", "TensorInfo", "re
 INDEX_NAME = "model.safetensors.index.json"
 SINGLE_NAME = "model.safetensors"
 _SHARD = re.compile(r"(?P<stem>.+)-(?P<number>\d{5})-of-(?P<count>\d{5})\.safetensors")
+_MAX_NAME_BYTES = 255  # NAME_MAX of Linux
 _PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt")
 _CONVERT_HINT = (
     "convert them once, where the checkpoint is trusted: "
@@ -58,17 +60,18 @@ class TensorFolder:
             MissingWeight: The index names a tensor that its file does not hold.
             UnsupportedModel: The weights are Python pickles.
         """
-        if not folder.is_dir():
-            raise CheckpointNotFound(f"{folder}: no such folder")
-        index = folder / INDEX_NAME
-        if index.exists():
-            return cls(folder, _indexed_tensors(folder, index))
-        single = folder / SINGLE_NAME
-        files = [single] if single.exists() else sorted(folder.glob("*.safetensors"))
-        if not files:
-            raise _no_weights(folder)
-        _check_complete(files)
-        return cls(folder, _merge(files))
+        with reading(folder):
+            if not folder.is_dir():
+                raise CheckpointNotFound(f"{folder}: no such folder")
+            index = folder / INDEX_NAME
+            if has_file(index):
+                return cls(folder, _indexed_tensors(folder, index))
+            single = folder / SINGLE_NAME
+            files = [single] if has_file(single) else sorted(folder.glob("*.safetensors"))
+            if not files:
+                raise _no_weights(folder)
+            _check_complete(files)
+            return cls(folder, _merge(files))
 
     @classmethod
     def open_file(cls, file: Path) -> TensorFolder:
@@ -78,8 +81,6 @@ class TensorFolder:
             CheckpointNotFound: There is no such file.
             CorruptFile: It is damaged.
         """
-        if not file.is_file():
-            raise CheckpointNotFound(f"{file}: no such file")
         return cls(file, read_header(file))
 
     def __contains__(self, name: object) -> bool:
@@ -121,9 +122,9 @@ def _indexed_tensors(folder: Path, index: Path) -> dict[str, TensorInfo]:
         raise CorruptFile(index, "has no weight_map that maps tensor names to files")
     for name, file_name in weight_map.items():
         # The hub's cache links shards to files elsewhere, so links are fine; names that leave the folder are not.
-        if not isinstance(file_name, str) or file_name != Path(file_name).name or file_name in ("", ".", ".."):
+        if not isinstance(file_name, str) or not _is_file_name(file_name):
             raise CorruptFile(index, f"puts tensor {name!r} in {file_name!r}; expected the name of a file beside it")
-        if not (folder / file_name).is_file():
+        if not has_file(folder / file_name):
             raise CheckpointNotFound(
                 f"{index}: tensor {name!r} should be in {file_name}, which does not exist",
                 hint="download the missing file; a large checkpoint is only complete with all of its shards",
@@ -133,6 +134,12 @@ def _indexed_tensors(folder: Path, index: Path) -> dict[str, TensorInfo]:
         if name not in tensors or tensors[name].file.name != file_name:
             raise MissingWeight(name, folder=folder, hint=f"{INDEX_NAME} says that it is in {file_name}")
     return tensors
+
+
+def _is_file_name(name: str) -> bool:
+    """Whether a text can be the name of a file in a folder, as far as Linux is concerned."""
+    encoded = name.encode("utf-8", errors="replace")
+    return name == Path(name).name and name.isprintable() and 0 < len(encoded) <= _MAX_NAME_BYTES and name != ".."
 
 
 def _merge(files: Sequence[Path]) -> dict[str, TensorInfo]:

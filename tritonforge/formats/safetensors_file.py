@@ -19,6 +19,7 @@ import ml_dtypes
 import numpy as np
 
 from tritonforge.errors import CheckpointError, CorruptFile, UnsupportedModel, UsageBug
+from tritonforge.formats.input_file import open_input
 from tritonforge.formats.json_fields import parse_json_object
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -92,16 +93,14 @@ def read_header(file: Path) -> dict[str, TensorInfo]:
     """The tensors of one file, by name; nothing but the header is read.
 
     Raises:
-        CorruptFile: The file is truncated, its header is not what the format prescribes, or byte ranges overlap,
-            leave holes or end outside the file.
+        CheckpointNotFound: There is no such file.
+        CorruptFile: It is no regular file or truncated, its header is not what the format prescribes, or byte ranges
+            overlap, leave holes or end outside the file.
         UnsupportedModel: A tensor has a dtype that is not in `DTYPES`.
     """
-    try:
-        with file.open("rb") as stream:
-            size_bytes = os.fstat(stream.fileno()).st_size
-            header, data_start = _parse_header(stream, file, size_bytes)
-    except OSError as error:
-        raise CorruptFile(file, f"cannot be read: {error.strerror}", hint="check that it is a readable file") from error
+    with open_input(file) as stream:
+        size_bytes = os.fstat(stream.fileno()).st_size
+        header, data_start = _parse_header(stream, file, size_bytes)
     header.pop("__metadata__", None)
     tensors = {name: _parse_entry(name, entry, file, data_start) for name, entry in header.items()}
     _check_ranges(tensors, file, data_start, size_bytes)
@@ -109,9 +108,14 @@ def read_header(file: Path) -> dict[str, TensorInfo]:
 
 
 def map_file(file: Path) -> Array:
-    """The bytes of a file as a read-only memory map."""
-    # asarray drops the memmap subclass, whose slices are slow to make; the map stays alive as the base of each view.
-    return np.asarray(np.memmap(file, dtype=np.uint8, mode="r"))
+    """The bytes of a file as a read-only memory map.
+
+    Raises:
+        CheckpointNotFound, CorruptFile: It cannot be read.
+    """
+    with open_input(file) as stream:
+        # asarray drops the memmap subclass, whose slices are slow to make; the map lives on as the base of each view.
+        return np.asarray(np.memmap(stream, dtype=np.uint8, mode="r"))
 
 
 def view_tensor(mapped: Array, tensor: TensorInfo) -> Array:

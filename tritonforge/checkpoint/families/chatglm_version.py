@@ -24,7 +24,8 @@ import re
 from pathlib import Path
 
 from tritonforge.checkpoint.families.base import SourceFacts
-from tritonforge.formats.json_fields import JsonFields, read_json_object
+from tritonforge.formats.input_file import has_file, open_input, read_input
+from tritonforge.formats.json_fields import MOST_JSON_BYTES, JsonFields, read_json_object
 
 VERSIONS = ("chatglm2", "chatglm3", "glm4")
 _PUBLISHED = re.compile(r"(?:THUDM|zai-org)/(?P<version>chatglm2|chatglm3|glm-4)-[\w.-]+")
@@ -53,7 +54,8 @@ def find_version(facts: SourceFacts) -> str:
         return published["version"].replace("-", "")
     if _is_glm4(facts):
         return "glm4"
-    texts = {name: (facts.folder / name).read_bytes() for name in _TOKENIZER_TEXTS if (facts.folder / name).is_file()}
+    files = {name: facts.folder / name for name in _TOKENIZER_TEXTS}
+    texts = {name: read_input(file, most_bytes=MOST_JSON_BYTES) for name, file in files.items() if has_file(file)}
     if any(_ROLE_TOKEN in text for text in texts.values()):
         return "chatglm3"
     return "chatglm2" if _TOKENIZER_CODE in texts or _looks_like_chatglm2(fields) else "chatglm3"
@@ -61,7 +63,7 @@ def find_version(facts: SourceFacts) -> str:
 
 def is_rank_file(file: Path) -> bool:
     """Whether a tokenizer.model is a text of ranks (base64 of a token, a space, its number) and no sentencepiece."""
-    with file.open("rb") as stream:
+    with open_input(file) as stream:
         line = stream.readline(4096).rstrip(b"\n")
     found = _RANK_LINE.fullmatch(line)
     if found is None or len(found["token"]) % 4:
@@ -71,10 +73,10 @@ def is_rank_file(file: Path) -> bool:
 
 def _is_glm4(facts: SourceFacts) -> bool:
     tokenizer = facts.folder / "tokenizer.model"
-    if tokenizer.is_file():
+    if has_file(tokenizer):
         return is_rank_file(tokenizer)
     settings = facts.folder / "tokenizer_config.json"
-    if settings.is_file() and read_json_object(settings).get("tokenizer_class") == "ChatGLM4Tokenizer":
+    if has_file(settings) and read_json_object(settings).get("tokenizer_class") == "ChatGLM4Tokenizer":
         return True
     ends = facts.fields.values.get("eos_token_id")
     several_ends = isinstance(ends, list) and len(ends) > 1

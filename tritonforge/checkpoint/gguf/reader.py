@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 
 from tritonforge.checkpoint.gguf.header import MAGIC, StoredTensor, parse_header
-from tritonforge.errors import CheckpointNotFound, CorruptFile, ToolMissing, UnsupportedModel
+from tritonforge.errors import CorruptFile, ToolMissing, UnsupportedModel
+from tritonforge.formats.input_file import open_input
 from tritonforge.formats.json_fields import JsonFields
-from tritonforge.formats.safetensors import Array
+from tritonforge.formats.safetensors_file import Array, map_file
 
 _OLDERMAGICS = (b"lmgg", b"fmgg", b"tjgg")  # GGML, GGMF and GGJT: formats before GGUF, no longer read by anything
 _VERSIONS = (2, 3)
@@ -78,7 +79,7 @@ def open_gguf(path: Path) -> GgufFile:
         ToolMissing: The `gguf` package is not installed.
     """
     _check_start(path)
-    content = np.asarray(np.memmap(path, dtype=np.uint8, mode="r"))
+    content = map_file(path)
     header = parse_header(path, content.data)
     tensors = {stored.name: _tensor(path, content, stored) for stored in header.tensors}
     file = GgufFile(path, JsonFields(header.fields, path), tensors)
@@ -117,13 +118,8 @@ def _gguf() -> ModuleType:
 
 def _check_start(path: Path) -> None:
     """The first eight bytes say whether the file is GGUF, which version, and in which byte order."""
-    if not path.exists():
-        raise CheckpointNotFound(f"{path}: no such file")
-    try:
-        with path.open("rb") as stream:
-            start = stream.read(8)
-    except OSError as error:
-        raise CorruptFile(path, f"cannot be read: {error.strerror}", hint="check that it is a readable file") from error
+    with open_input(path) as stream:
+        start = stream.read(8)
     if start[:4] in _OLDERMAGICS:
         raise UnsupportedModel(str(path), ["it is in a format older than GGUF"], hint="convert the model again to GGUF")
     if start[:4] != MAGIC or len(start) < 8:
