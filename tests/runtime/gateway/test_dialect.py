@@ -111,7 +111,8 @@ def test_a_stop_carries_the_same_id_and_all_inputs_that_are_not_optional() -> No
     ("outputs", "expected"),
     [
         ({}, None),
-        ({"output_ids": np.zeros((1, 1, 0), np.int32)}, None),
+        ({"output_ids": np.zeros((1, 1, 0), np.int32)}, Tokens(())),
+        ({"output_ids": np.array([[[4]]], np.int32), "sequence_length": np.array([[0]], np.int32)}, Tokens(())),
         ({"output_ids": np.array([[[4, 5]]], np.int32)}, Tokens((4, 5))),
         ({"output_ids": np.array([[4, 5]], np.int32)}, Tokens((4, 5))),
         ({"output_ids": np.array([[[4, 5], [6, 7]]], np.int32)}, Tokens((4, 5))),

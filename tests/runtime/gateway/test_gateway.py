@@ -194,6 +194,20 @@ def test_an_engines_error_carries_its_name() -> None:
     assert meter.outcomes == [(1, "error", None)]
 
 
+@pytest.mark.parametrize("stream", [True, False])
+def test_an_engine_that_ends_without_a_word_has_failed(stream: bool) -> None:
+    meter = Meter()
+    client = serve(ScriptedEngine([]), meter=meter, stream=stream)
+    expected = "engine model 'm_engine_v1': it ended the request without a token and without a reason"
+    assert (client.error, client.responses) == ((expected, Status.INTERNAL), [])
+    assert meter.outcomes == [(1, "error", None)]
+
+
+def test_an_engine_may_answer_with_no_tokens() -> None:
+    client = serve(ScriptedEngine([Tokens(())]))
+    assert (client.text(), client.last("finish_reason"), client.last("completion_tokens")) == ("", "stop", 0)
+
+
 def test_an_error_in_the_middle_of_a_stream_ends_it() -> None:
     client = serve(ScriptedEngine([say("a"), Failure("broken")], until_read), stream=True)
     assert (client.text(), client.error) == ("a", ("engine model 'm_engine_v1': broken", Status.INTERNAL))

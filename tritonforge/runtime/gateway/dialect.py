@@ -66,22 +66,24 @@ def stop_call(call: EngineCall) -> EngineCall:
 
 
 def read_tokens(outputs: Mapping[str, Array]) -> Tokens | None:
-    """New tokens from one response; None when it has none.
+    """New tokens from one response, possibly none; None when it is no answer at all, but only marks the end.
 
     Args:
         outputs: `output_ids` `[1, beams, n]`, and optionally `sequence_length` `[1, beams]`, `output_log_probs`
             `[1, beams, n]` and `cum_log_probs` `[1, beams]`. Only the first beam is read.
     """
     ids = outputs.get("output_ids")
-    if ids is None or ids.size == 0:
+    if ids is None:
         return None
+    if ids.size == 0:
+        return Tokens(())
     beam = ids.reshape(-1, ids.shape[-1])[0]
     lengths = outputs.get("sequence_length")
     # A response that is not streamed may be padded to the longest that was possible.
     count = len(beam) if lengths is None or lengths.size == 0 else min(len(beam), int(lengths.ravel()[0]))
     token_ids = tuple(beam[:count].tolist())
     if not token_ids:
-        return None
+        return Tokens(())
     log_probs, cum = outputs.get("output_log_probs"), outputs.get("cum_log_probs")
     return Tokens(
         token_ids=token_ids,

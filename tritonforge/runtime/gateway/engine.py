@@ -35,7 +35,7 @@ class Tokens:
     """New tokens of an answer.
 
     Args:
-        token_ids: In order; only those that earlier events did not have.
+        token_ids: In order; only those that earlier events did not have. Empty when the engine answers with none.
         log_probs: One per token, when they were asked for and the engine has them.
         cum_log_prob: Their sum since the start of the answer, when the engine gives it.
     """

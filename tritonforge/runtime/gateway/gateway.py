@@ -127,15 +127,21 @@ class Gateway:
     async def _follow(self, plan: _Plan, answer: Answer, mailbox: Mailbox, sender: Sender) -> bool:
         """Read events until the answer is over; returns whether the engine is done with the call, too."""
         pace = _Pace(self._meter, plan)
+        answered = False
         while True:
             events = await mailbox.read()
             pace.observe(events)
             for event in events:
                 if isinstance(event, Tokens):
+                    answered = True
                     answer.add(event)
                 elif isinstance(event, Failure) and answer.finish_reason is None:
                     raise EngineFailed(plan.version.engine_model, event.reason)
             ended, gone = Ended() in events, ClientGone() in events
+            if ended and not answered and not gone:
+                raise EngineFailed(
+                    plan.version.engine_model, "it ended the request without a token and without a reason"
+                )
             if answer.finish_reason is not None or ended or gone:
                 answer.finish(None if ended else CANCELLED)
                 return ended
