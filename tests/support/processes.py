@@ -17,6 +17,11 @@ def model_processes(server_pid: int, model: str) -> set[int]:
     return {pid for pid, command in _children(server_pid) if "stub" in command and f"/{model}/" in command}
 
 
+def children(parent: int) -> set[int]:
+    """Process ids of a process's children."""
+    return {pid for pid, _ in _children(parent)}
+
+
 def wait_until(condition: Callable[[], bool], what: str = "the condition", *, timeout_s: float = 30.0) -> None:
     """Wait for a condition; fails when it does not come true in time, naming `what` was waited for."""
     deadline_s = time.monotonic() + timeout_s
