@@ -27,7 +27,11 @@ class TimedOut(TransportError):
     """The deadline of the call passed."""
 
     def __init__(self, *, server: str, after_s: float) -> None:
-        super().__init__(f"no answer within {after_s:g} s", server=server, hint="give it more time: timeout_s, or --timeout of the command")
+        super().__init__(
+            f"no answer within {after_s:g} s",
+            server=server,
+            hint="give it more time: timeout_s, or --timeout of the command",
+        )
         self.after_s = after_s
 
 
