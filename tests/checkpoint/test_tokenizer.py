@@ -170,11 +170,43 @@ def test_a_damaged_sentencepiece_model_is_named(tmp_path: Path, content: bytes) 
         find(source)
 
 
-@pytest.mark.parametrize("content", ["{}", "[1]", '{"model": {}}', '{"model": {"vocab": {}}, "added_tokens": [1]}'])
+@pytest.mark.parametrize(
+    "content",
+    [
+        "{}",
+        "[1]",
+        '{"model": {}}',
+        '{"model": {"vocab": [1, 2]}}',
+        '{"model": {"vocab": [[]]}}',
+        '{"model": {"vocab": [[1, 0]]}}',
+        '{"model": {"vocab": [["a", 0], {}]}}',
+        '{"model": {"vocab": {"a": "b"}}}',
+        '{"model": {"vocab": {"a": -1}}}',
+        '{"model": {"vocab": {"a": null}}}',
+        '{"model": {"vocab": {}}, "added_tokens": [1]}',
+        '{"model": {"vocab": {}}, "added_tokens": [{"id": -1, "content": "a"}]}',
+    ],
+)
 def test_a_damaged_tokenizer_json_is_named(tmp_path: Path, content: str) -> None:
     source = write_llama(tmp_path)
     (source / "tokenizer.json").write_text(content)
     with pytest.raises(CorruptFile, match=r"tokenizer\.json"):
+        find(source)
+
+
+@pytest.mark.parametrize("number", ["9" * 5000, "²", "-1", "1.5", "", "a"])
+def test_a_numbered_token_under_something_else_than_an_id_is_named(tmp_path: Path, number: str) -> None:
+    source = write_chatglm(tmp_path, version="chatglm3")
+    change(source / "tokenizer_config.json", added_tokens_decoder={number: {"content": "<|user|>"}})
+    with pytest.raises(CorruptFile, match=r"tokenizer_config\.json: added_tokens_decoder\..*; expected a token id"):
+        find(source)
+
+
+@pytest.mark.parametrize("token", ["<|user|>", {}, {"content": 1}])
+def test_a_numbered_token_without_a_text_is_named(tmp_path: Path, token: object) -> None:
+    source = write_chatglm(tmp_path, version="chatglm3")
+    change(source / "tokenizer_config.json", added_tokens_decoder={"64795": token})
+    with pytest.raises(CorruptFile, match=r"tokenizer_config\.json: added_tokens_decoder\.64795 is "):
         find(source)
 
 

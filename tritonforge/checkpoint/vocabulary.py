@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,7 @@ from tritonforge.formats.input_file import has_file, read_input
 from tritonforge.formats.json_fields import JsonFields, read_json_object
 
 _MOST_BYTES = 256 * 1024**2  # the largest published tokenizer files have some 30 MB
+_TOKEN_ID = re.compile(r"[0-9]{1,9}")
 HUGGINGFACE = "huggingface"
 LLAMA_SENTENCEPIECE = "llama_sentencepiece"
 # Special tokens are not in the tokenizer.model of ChatGLM: its code numbers them from the end of the vocabulary on, in
@@ -77,20 +79,32 @@ def _numbered(kind: str, size: int) -> dict[str, int]:
 def _from_tokenizer_json(file: Path) -> Vocabulary:
     fields = JsonFields(read_json_object(file, most_bytes=_MOST_BYTES), file)
     model = fields.nested("model")
-    vocabulary = model.values.get("vocab") if model is not None else None
-    if not isinstance(vocabulary, (dict, list)):
-        raise CorruptFile(file, "has no model.vocab: not a tokenizer.json of the tokenizers library")
+    vocabulary = _trained_tokens(model.values.get("vocab")) if model is not None else None
+    if vocabulary is None:
+        raise CorruptFile(file, "has no usable model.vocab: not a tokenizer.json of the tokenizers library")
     listed = fields.values.get("added_tokens") or []
     if not isinstance(listed, list) or not all(_is_added_token(token) for token in listed):
         raise fields.wrong("added_tokens", listed, "a list of objects with id and content")
     added: dict[str, int] = {token["content"]: token["id"] for token in listed}
-    # BPE and WordPiece map tokens to ids; Unigram lists [token, score] in the order of ids.
-    trained = vocabulary if isinstance(vocabulary, dict) else {str(pair[0]): i for i, pair in enumerate(vocabulary)}
-    return Vocabulary(file, len(trained), {**trained, **added})
+    return Vocabulary(file, len(vocabulary), {**vocabulary, **added})
+
+
+def _trained_tokens(vocab: object) -> dict[str, int] | None:
+    """Ids by token; None when the value has neither of the two forms."""
+    if isinstance(vocab, dict):  # BPE and WordPiece
+        return vocab if all(_is_token_id(number) for number in vocab.values()) else None
+    if isinstance(vocab, list):  # Unigram: [token, score] in the order of ids
+        is_usable = all(isinstance(pair, list) and pair and isinstance(pair[0], str) for pair in vocab)
+        return {pair[0]: number for number, pair in enumerate(vocab)} if is_usable else None
+    return None
+
+
+def _is_token_id(value: object) -> bool:
+    return type(value) is int and value >= 0
 
 
 def _is_added_token(token: object) -> bool:
-    return isinstance(token, dict) and type(token.get("id")) is int and isinstance(token.get("content"), str)
+    return isinstance(token, dict) and _is_token_id(token.get("id")) and isinstance(token.get("content"), str)
 
 
 def _added_tokens(file: Path) -> dict[str, int]:
@@ -102,9 +116,10 @@ def _added_tokens(file: Path) -> dict[str, int]:
         return {}
     found = {}
     for number, token in decoder.values.items():
-        if not number.isdecimal() or not isinstance(token, dict):
-            raise decoder.wrong(number, token, "a token id that maps to an object")
-        found[str(token.get("content"))] = int(number)
+        content = token.get("content") if isinstance(token, dict) else None
+        if _TOKEN_ID.fullmatch(number) is None or not isinstance(content, str):
+            raise decoder.wrong(number, token, "a token id that maps to an object with the token's content")
+        found[content] = int(number)
     return found
 
 
