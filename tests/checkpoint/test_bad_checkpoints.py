@@ -130,6 +130,12 @@ def test_a_corrupt_configuration_is_named(llama: Path, text: bytes, expected: st
         open_checkpoint(llama)
 
 
+def test_a_configuration_may_begin_with_a_byte_order_mark(llama: Path) -> None:
+    path = llama / "config.json"
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    assert open_checkpoint(llama).family == "llama"
+
+
 def test_a_configuration_that_names_no_architecture_goes_by_its_model_type(llama: Path) -> None:
     change_config(llama, architectures=...)
     assert open_checkpoint(llama).family == "llama"

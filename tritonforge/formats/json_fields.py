@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import sys
 from collections.abc import Mapping
@@ -13,6 +14,7 @@ from tritonforge.formats.input_file import read_input
 
 # Configurations have kilobytes, the index of the largest checkpoints some megabytes.
 MOST_JSON_BYTES = 64 * 1024**2
+_MOST_SHOWN = 80  # characters of a value in an error
 
 
 def read_json_object(path: Path, *, most_bytes: int = MOST_JSON_BYTES) -> dict[str, object]:
@@ -26,7 +28,8 @@ def read_json_object(path: Path, *, most_bytes: int = MOST_JSON_BYTES) -> dict[s
         CheckpointNotFound: The file does not exist.
         CorruptFile: It is no regular file, too large, not UTF-8, not JSON, not an object, or has a key twice.
     """
-    return parse_json_object(read_input(path, most_bytes=most_bytes), path)
+    content = read_input(path, most_bytes=most_bytes)
+    return parse_json_object(content.removeprefix(codecs.BOM_UTF8), path)  # some editors of Windows write the mark
 
 
 def parse_json_object(text: bytes, path: Path, *, what: str = "") -> dict[str, object]:
@@ -137,8 +140,8 @@ class JsonFields:
 
     def wrong(self, key: str, value: object, expected: str) -> CorruptFile:
         """The error that says what `key` is and what it should be; for the caller to raise."""
-        found = "missing" if value is None else json.dumps(value, ensure_ascii=False, default=str)[:80]
-        return CorruptFile(self.path, f"{self._prefix}{key} is {found}; expected {expected}", hint=None)
+        found = "missing" if value is None else json.dumps(value, ensure_ascii=False, default=str)[:_MOST_SHOWN]
+        return CorruptFile(self.path, f"{self._prefix}{key[:_MOST_SHOWN]} is {found}; expected {expected}", hint=None)
 
     def _value(self, key: str, default: object) -> object:
         value = self.values.get(key)
