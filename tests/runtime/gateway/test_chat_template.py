@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -59,6 +60,44 @@ def test_the_date_is_todays() -> None:
 def test_what_a_template_may_not_do_is_an_error_of_the_request(source: str) -> None:
     with pytest.raises(RequestRejected, match="messages: the chat template"):
         render(source)
+
+
+@pytest.mark.parametrize(
+    ("source", "reason"),
+    [
+        ("{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}", "takes longer than 0.2 s"),
+        (
+            "{% macro twice(n) %}{{ twice(n - 1) ~ twice(n - 1) if n else '' }}{% endmacro %}{{ twice(60) }}",
+            "takes longer than 0.2 s",
+        ),
+        ("{{ 'a' * 3000000000 }}", "writes more than 4194304 characters"),
+        ("{{ 3000000000 * 'a' }}", "writes more than 4194304 characters"),
+        ("{{ ([0] * 3000000000) | length }}", "writes more than 4194304 characters"),
+        ("{% set x = 'a' * 3000000000 %}", "writes more than 4194304 characters"),
+        ("{% if 'a' * 3000000000 %}{% endif %}", "writes more than 4194304 characters"),
+        ("{{ 10 ** 1000000000 }}", "computes 10 ** 1000000000"),
+        ("{% for i in range(5) %}{{ 'a' * 1000000 }}{% endfor %}", "writes more than 4194304 characters"),
+        ("{% for i in range(5000) %}" + "a" * 1000 + "{% endfor %}", "writes more than 4194304 characters"),
+    ],
+)
+def test_a_template_has_limits(source: str, reason: str) -> None:
+    template = ChatTemplate(source, {}, time_limit_s=0.2)
+    start_s = time.monotonic()
+    with pytest.raises(RequestRejected, match="messages: the chat template ") as caught:
+        template.render(USER)
+    assert reason in str(caught.value)
+    assert time.monotonic() - start_s < 5
+
+
+def test_arithmetic_of_templates_stays() -> None:
+    assert render("{{ 2 * 3 }} {{ 'ab' * 2 }} {{ 2 ** 10 }} {{ 2 ** 0.5 }} {{ [0] * 2 }}") == (
+        f"6 abab 1024 {2**0.5} [0, 0]"
+    )
+
+
+def test_a_template_that_is_nested_too_deeply_is_found_at_load_time() -> None:
+    with pytest.raises(VersionUnusable, match="the chat template cannot be compiled: RecursionError"):
+        ChatTemplate("{{ " + "(" * 5000 + "1" + ")" * 5000 + " }}", {})
 
 
 def test_a_refusal_is_in_the_templates_own_words() -> None:

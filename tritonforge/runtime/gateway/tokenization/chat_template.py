@@ -1,7 +1,8 @@
 """Chat templates in a sandbox, with the same environment as transformers gives them. Owns jinja2.
 
 Templates come with a checkpoint and are not trusted: they see plain JSON values only, and cannot load other templates
-or change what they are given. Their time and memory are not limited.
+or change what they are given. Their time is limited, and so is what they write or repeat. What the built-in filters
+and methods of strings make in a single call is not (`'a'.ljust(10 ** 9)`).
 """
 
 from __future__ import annotations
@@ -15,11 +16,18 @@ import jinja2
 import jinja2.ext
 import jinja2.nodes
 import jinja2.parser
+import jinja2.runtime
 import jinja2.sandbox
 
 from ...tensors import RequestRejected
 from ..errors import VersionUnusable
 from ..messages import Message
+from .time_limit import TookTooLong, run_within
+
+TIME_LIMIT_S = 2.0
+# More text than the longest prompts of today have, which are of a million tokens.
+_MOST_CHARACTERS = 4 * 2**20
+_LARGEST_POWER_BITS = 4096
 
 
 class ChatTemplate:
@@ -28,32 +36,75 @@ class ChatTemplate:
     Args:
         source: Its Jinja text.
         special_tokens: Named special tokens (bos_token, …), which templates refer to.
+        time_limit_s: Seconds after which rendering is given up.
 
     Raises:
         VersionUnusable: The text is not a valid template.
     """
 
-    def __init__(self, source: str, special_tokens: Mapping[str, str]) -> None:
+    def __init__(self, source: str, special_tokens: Mapping[str, str], *, time_limit_s: float = TIME_LIMIT_S) -> None:
         try:
             self._template = _environment().from_string(source)
         except jinja2.TemplateSyntaxError as error:
             raise VersionUnusable(f"the chat template does not parse: line {error.lineno}: {error.message}") from error
+        except (RecursionError, MemoryError, ValueError) as error:
+            raise VersionUnusable(f"the chat template cannot be compiled: {type(error).__name__}: {error}") from error
+        self._time_limit_s = time_limit_s
         self._special_tokens = dict(special_tokens)
 
     def render(self, messages: Sequence[Message]) -> str:
         """The prompt up to where the assistant's next reply begins.
 
         Raises:
-            RequestRejected: The template refuses the messages, in its own words, or fails on them.
+            RequestRejected: The template refuses the messages, in its own words, fails on them, or reaches a limit.
         """
         # None counts as defined: templates test `tools is not none`, so absent ones are None and not left out.
         variables = {**self._special_tokens, "tools": None, "documents": None, "add_generation_prompt": True}
         try:
-            return self._template.render(messages=list(messages), **variables)
+            return run_within(self._time_limit_s, lambda: self._write({"messages": list(messages), **variables}))
+        except TookTooLong as error:
+            limit_s = self._time_limit_s
+            raise RequestRejected(f"messages: the chat template takes longer than {limit_s:g} s on them") from error
+        except _LimitReached as error:
+            raise RequestRejected(f"messages: the chat template {error}") from error
         except jinja2.TemplateError as error:
             raise RequestRejected(f"messages: the chat template refuses them: {error}") from error
         except Exception as error:  # noqa: BLE001 (a template is foreign code: TypeError, KeyError, …)
             raise RequestRejected(f"messages: the chat template fails: {type(error).__name__}: {error}") from error
+
+    def _write(self, variables: Mapping[str, Any]) -> str:
+        pieces, size = [], 0
+        for piece in self._template.generate(variables):
+            pieces.append(piece)
+            size += len(piece)
+            _check_size(size)
+        return "".join(pieces)
+
+
+class _LimitReached(Exception):
+    """What a template did beyond its limits, as the rest of a sentence about it."""
+
+
+class _Environment(jinja2.sandbox.ImmutableSandboxedEnvironment):
+    """The sandbox, with limits for what a single operator makes."""
+
+    # jinja2 computes constant expressions while it compiles, except those with intercepted operators.
+    intercepted_binops = frozenset({"*", "**"})
+
+    def call_binop(self, context: jinja2.runtime.Context, operator: str, left: Any, right: Any) -> Any:
+        """Compute `*` and `**`."""
+        if operator == "*":
+            for repeated, times in ((left, right), (right, left)):
+                if isinstance(repeated, str | list | tuple) and isinstance(times, int):
+                    _check_size(len(repeated) * times)
+        elif isinstance(left, int) and isinstance(right, int) and left.bit_length() * right > _LARGEST_POWER_BITS:
+            raise _LimitReached(f"computes {left} ** {right}")
+        return super().call_binop(context, operator, left, right)
+
+
+def _check_size(characters: int) -> None:
+    if characters > _MOST_CHARACTERS:
+        raise _LimitReached(f"writes more than {_MOST_CHARACTERS} characters for them")
 
 
 class _GenerationTag(jinja2.ext.Extension):
@@ -68,8 +119,12 @@ class _GenerationTag(jinja2.ext.Extension):
 
 
 def _environment() -> jinja2.Environment:
-    environment = jinja2.sandbox.ImmutableSandboxedEnvironment(
-        trim_blocks=True, lstrip_blocks=True, extensions=[jinja2.ext.loopcontrols, _GenerationTag]
+    environment = _Environment(
+        # What a template computes counts as rendering, which has a time limit.
+        optimized=False,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        extensions=[jinja2.ext.loopcontrols, _GenerationTag],
     )
     environment.filters["tojson"] = _to_json
     environment.globals["raise_exception"] = _raise_exception
