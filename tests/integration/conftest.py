@@ -10,7 +10,8 @@ import pytest
 
 from tests.support.checkpoints import write_chatglm
 from tritonforge.client import Client
-from tritonforge.pipeline.build import BuildOptions, BuildResult, build_spec
+from tritonforge.pipeline.build import BuildResult, build_spec
+from tritonforge.pipeline.plan import BuildOptions
 from tritonforge.server.launcher import RunningServer, start_embedded
 from tritonforge.server.options import ServerOptions
 from tritonforge.spec.load import load_spec
@@ -35,9 +36,9 @@ class Served:
         """Give the specification another text."""
         self.spec.write_text(text)
 
-    def build(self) -> BuildResult:
+    def build(self, *, traffic: bool = False) -> BuildResult:
         """Build what the specification asks for now, and have the server take it."""
-        return build_spec(load_spec(self.spec), BuildOptions(server=self.server.grpc_url), on_event=lambda line: None)
+        return build_spec(load_spec(self.spec), BuildOptions(traffic=traffic, server=self.server.grpc_url))
 
 
 def spec_text(llama: Path, glm: Path, *, glm_versions: str = f"1: {EXACT}") -> str:
@@ -73,7 +74,7 @@ def served(tmp_path_factory: pytest.TempPathFactory, tiny_llama: Path, tiny_chat
     folder = tmp_path_factory.mktemp("served")
     spec = folder / "forge.yaml"
     spec.write_text(spec_text(tiny_llama, tiny_chatglm))
-    build_spec(load_spec(spec), BuildOptions(), on_event=lambda line: None)
+    build_spec(load_spec(spec), BuildOptions())
     options = ServerOptions(grpc_port=0, http_port=0, metrics_port=0, exit_timeout_s=10.0)
     with start_embedded(folder / "models", options=options) as server:
         yield Served(spec, folder / "models", server)

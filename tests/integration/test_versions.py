@@ -82,6 +82,18 @@ def test_new_version_is_published_without_a_reload_of_the_old(
     assert model_processes(served.server.pid, "glm_engine_v1") == engines != set()
 
 
+def test_build_keeps_the_traffic_in_force_until_it_is_told_otherwise(served: Served, grpc_client: Client) -> None:
+    change_traffic(served.repository, "tale", {2: 100}, server=served.server.grpc_url)
+
+    kept = served.build().traffic["tale"]
+    answered_by = grpc_client.generate("tale", "once", max_tokens=2).engine_version
+    applied = served.build(traffic=True).traffic["tale"]
+
+    assert (kept, answered_by) == ({1: 0, 2: 100, 3: 0}, 2)
+    assert applied == {1: 100, 2: 0, 3: 0}
+    assert grpc_client.generate("tale", "once", max_tokens=2).engine_version == 1
+
+
 def test_version_that_fails_its_test_is_not_published(served: Served, tiny_llama: Path, tiny_chatglm: Path) -> None:
     before = served.spec.read_text()
     files = tree(served.repository)

@@ -21,7 +21,6 @@ from tritonforge.repository.lint import Finding, Severity, lint
 from tritonforge.repository.publish import Transaction
 from tritonforge.repository.render import render_engine, render_gateway
 from tritonforge.repository.serving import ServedVersion, read_served
-from tritonforge.repository.traffic import read_routes
 from tritonforge.spec.load import LoadedSpec
 from tritonforge.spec.model import ModelSpec
 from tritonforge.staging import scratch_folder, sweep
@@ -92,7 +91,7 @@ def build_spec(loaded: LoadedSpec, options: BuildOptions, *, on_event: OnEvent =
     for name in (WORK, CHECKPOINTS):
         sweep(forge_folder(loaded.repository) / name)
     results = [result for plan in plans for result in _build_model(loaded, plan, options, on_event)]
-    traffic = {plan.model.name: read_routes(loaded.repository, plan.model.name).weights for plan in plans}
+    traffic = {plan.model.name: weights_in_force(loaded.repository, plan.model.name) or {} for plan in plans}
     return BuildResult(loaded.repository, tuple(results), traffic, options.server)
 
 
@@ -129,7 +128,7 @@ def _build_model(loaded: LoadedSpec, plan: ModelPlan, options: BuildOptions, on_
 def _settle_traffic(repository: Path, plan: ModelPlan, options: BuildOptions, on_event: OnEvent) -> None:
     """The spec's weights when they were asked for; else a word on how they differ from those in force."""
     model = plan.model
-    in_force = read_routes(repository, model.name).weights
+    in_force = weights_in_force(repository, model.name) or {}
     if options.traffic:
         if in_force != plan.weights:
             on_event(f"{model.name}: traffic {shown(plan.weights)}")
