@@ -10,6 +10,7 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 from tests.support.checkpoints import write_chatglm, write_llama
+from tests.support.rotary import llama3_scaling
 from tritonforge.checkpoint.convert import convert
 from tritonforge.checkpoint.source import open_checkpoint
 from tritonforge.errors import (
@@ -94,11 +95,17 @@ def test_a_truncated_file_is_named_before_anything_is_written(llama: Path, tmp_p
         ({"num_key_value_heads": 3}, "num_key_value_heads is 3; expected a divisor of num_attention_heads (4)"),
         ({"num_attention_heads": 5, "num_key_value_heads": 5}, "hidden_size is 64; expected a multiple of"),
         ({"head_dim": 15}, "head_dim is 15; expected an even number"),
-        ({"rms_norm_eps": "tiny"}, 'rms_norm_eps is "tiny"; expected a number above 0'),
+        ({"rms_norm_eps": "tiny"}, 'rms_norm_eps is "tiny"; expected a number from 1e-20 to 1'),
         ({"attention_bias": "yes"}, 'attention_bias is "yes"; expected true or false'),
         ({"rope_scaling": "linear"}, 'rope_scaling is "linear"; expected an object'),
         ({"rope_scaling": {"type": "linear"}}, "rope_scaling.factor is missing"),
         ({"rope_scaling": {"rope_type": "llama3", "factor": 8.0}}, "rope_scaling.low_freq_factor is missing"),
+        ({"rope_scaling": {"type": "linear", "factor": 1e-300}}, "factor is 1e-300; expected a number from 0.01"),
+        ({"rope_theta": 1e-300}, "rope_theta is 1e-300; expected a number from 1 to 1e+12"),
+        ({"rope_parameters": {"rope_theta": 1e300}}, "rope_parameters.rope_theta is 1e+300; expected a number from 1"),
+        ({"rms_norm_eps": 1e308}, "rms_norm_eps is 1e+308; expected a number from 1e-20 to 1"),
+        ({"max_position_embeddings": 1}, "max_position_embeddings is 1; expected a whole number of at least 2"),
+        ({"max_position_embeddings": 1e300}, "expected a whole number of at most 2147483647"),
         ({"architectures": "LlamaForCausalLM"}, "expected a list of strings"),
         ({"torch_dtype": 16}, "torch_dtype is 16; expected a string"),
     ],
@@ -111,6 +118,29 @@ def test_a_wrong_value_in_the_configuration_names_file_and_key(
         open_checkpoint(llama)
     assert str(llama / "config.json") in str(caught.value)
     assert expected in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("config", "expected"),
+    [
+        ({"rope_ratio": 1e-300}, "rope_ratio is 1e-300; expected a number from 0.01 to 10000"),
+        ({"layernorm_epsilon": 1e308}, "layernorm_epsilon is 1e+308; expected a number from 1e-20 to 1"),
+        ({"seq_length": 1}, "seq_length is 1; expected a whole number of at least 2"),
+    ],
+)
+def test_a_wrong_value_in_a_configuration_of_chatglm_names_its_key(
+    tmp_path: Path, config: dict[str, object], expected: str
+) -> None:
+    with pytest.raises(CorruptFile) as caught:
+        open_checkpoint(write_chatglm(tmp_path, tokenizer=False, **config))
+    assert expected in str(caught.value)
+
+
+@pytest.mark.parametrize("factor", ["factor", "low_freq_factor", "high_freq_factor"])
+def test_a_factor_of_llama3_scaling_without_measure_is_named(llama: Path, factor: str) -> None:
+    change_config(llama, rope_scaling=llama3_scaling() | {factor: 1e300})
+    with pytest.raises(CorruptFile, match=rf"rope_scaling\.{factor} is 1e\+300; expected a number from 0.01 to 10000"):
+        open_checkpoint(llama)
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from click.testing import CliRunner
 from safetensors.numpy import load_file
 
 from tests.support.checkpoints import write_chatglm, write_glm, write_llama
+from tests.support.rotary import llama3_scaling
 from tritonforge.checkpoint.digest import checkpoint_digest
 from tritonforge.checkpoint.inspect import inspect
 from tritonforge.cli.main import group, run
@@ -52,6 +53,12 @@ def test_glm_shows_the_part_of_a_head_that_rotates(tmp_path: Path) -> None:
 def test_rotary_scaling_is_shown_as_it_is_written(tmp_path: Path) -> None:
     scaling = {"rope_type": "linear", "factor": 2.0}
     assert inspect(write_llama(tmp_path, tokenizer=None, rope_scaling=scaling)).rotary_scaling == scaling
+
+
+def test_scaling_that_contradicts_itself_is_a_reason(tmp_path: Path) -> None:
+    info = inspect(write_llama(tmp_path, tokenizer=None, rope_scaling=llama3_scaling() | {"high_freq_factor": 1.0}))
+    assert (info.supported, info.num_layers) == (False, 2)
+    assert "low_freq_factor 1 is not below high_freq_factor 1" in info.reasons[0]
 
 
 def test_an_unsupported_checkpoint_is_described_with_its_reasons(tmp_path: Path) -> None:

@@ -36,6 +36,8 @@ LLAMA_CASES = {
     "linear_newer": {"rope_scaling": {"rope_type": "linear", "factor": 4.0}, "newer_layout": True},
     "llama3": {"rope_scaling": LLAMA3, "rope_theta": 500000.0},
     "llama3_newer": {"rope_scaling": LLAMA3, "rope_theta": 500000.0, "newer_layout": True},
+    "two_kinds": {"rope_scaling": {"type": "linear", **LLAMA3}},
+    "two_layouts": {"rope_scaling": LLAMA3, "rope_parameters": {"rope_type": "default", "rope_theta": 500000.0}},
     "bfloat16": {"dtype": "BF16", "shards": 3},
     "mistral": {"architecture": "MistralForCausalLM", "sliding_window": None},
 }

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.checkpoints import write_chatglm, write_glm, write_llama
+from tests.support.rotary import llama3_scaling
 from tritonforge.checkpoint.convert import convert
 from tritonforge.checkpoint.source import open_checkpoint
 from tritonforge.errors import UnsupportedModel
@@ -34,6 +35,14 @@ def change(folder: Path, **config: object) -> Path:
         ({"rope_scaling": {"rope_type": "yarn", "factor": 2.0}}, "rotary scaling 'yarn'"),
         ({"rope_scaling": {"type": "longrope"}}, "rotary scaling 'longrope'"),
         ({"rope_scaling": {"rope_type": "yarn", "factor": 4.0}, "newer_layout": True}, "rotary scaling 'yarn'"),
+        (
+            {"rope_scaling": llama3_scaling() | {"low_freq_factor": 4.0}},
+            "low_freq_factor 4 is not below high_freq_factor 4",
+        ),
+        (
+            {"rope_scaling": llama3_scaling() | {"low_freq_factor": 5.0}},
+            "low_freq_factor 5 is not below high_freq_factor 4",
+        ),
         ({"rope_parameters": {"full_attention": {"rope_theta": 1.0}}}, "layers differ in their rotary settings"),
         ({"partial_rotary_factor": 0.25}, "only 0.25 of each head rotates"),
         ({"hidden_act": "gelu"}, "hidden_act is 'gelu'; expected silu"),

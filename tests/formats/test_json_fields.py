@@ -36,6 +36,12 @@ def test_what_is_no_number_above_zero_is_named(value: object) -> None:
         fields(a=value).number("a")
 
 
+@pytest.mark.parametrize("value", [0.05, 10.5, float("nan")])
+def test_a_number_outside_its_range_is_named_with_the_range(value: float) -> None:
+    with pytest.raises(CorruptFile, match=r"a is .*; expected a number from 0\.1 to 10$"):
+        fields(a=value).number("a", least=0.1, most=10)
+
+
 @pytest.mark.parametrize(("value", "expected"), [(True, True), (0, False), (1.0, True)])
 def test_flags_may_be_numbers(value: object, expected: bool) -> None:
     assert fields(a=value).flag("a") is expected

@@ -33,6 +33,12 @@ def test_another_kind_is_refused_under_the_key_that_named_it() -> None:
         read({"rope_type": "yarn", "factor": 2.0})
 
 
+def test_the_newer_key_counts_when_the_two_disagree() -> None:
+    scaling = read(LLAMA3 | {"type": "linear"})
+    assert scaling.kind == "llama3"
+    assert scaling.to_json() == LLAMA3 | {"type": "llama3"}
+
+
 def test_linear_scaling_divides_every_frequency() -> None:
     assert read({"type": "linear", "factor": 4.0}).stretched(0.5) == 0.125
 

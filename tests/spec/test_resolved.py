@@ -147,3 +147,8 @@ def test_a_prompt_longer_than_the_model_was_trained_for_is_refused() -> None:
 )
 def test_an_answer_is_judged_by_what_its_test_asks(test: dict[str, str], answer: str, problem: str | None) -> None:
     assert TestSpec.model_validate({"prompt": "?", **test}).problem_with(answer) == problem
+
+
+def test_a_model_of_a_single_position_has_no_limits() -> None:
+    with pytest.raises(SpecError, match="trained for 1 positions; expected at least 2"):
+        LimitsSpec().fitted_to(1)

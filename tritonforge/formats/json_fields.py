@@ -99,12 +99,15 @@ class JsonFields:
             raise self.wrong(key, value, f"a whole number of at most {most}")
         return value
 
-    def number(self, key: str, default: float | None = None) -> float:
-        """A finite number above zero."""
+    def number(
+        self, key: str, default: float | None = None, *, least: float = 0.0, most: float = sys.float_info.max
+    ) -> float:
+        """A finite number above zero, from `least` to `most`."""
         value = self._value(key, default)
-        if not isinstance(value, (int, float)) or isinstance(value, bool) or not 0 < value <= sys.float_info.max:
-            raise self.wrong(key, value, "a number above 0")
-        return float(value)
+        is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        if not is_number or not cast("float", value) > 0 or not least <= cast("float", value) <= most:
+            raise self.wrong(key, value, f"a number from {least:g} to {most:g}" if least else "a number above 0")
+        return float(cast("float", value))
 
     def flag(self, key: str, default: bool | None = None) -> bool:  # noqa: FBT001 - the value of a boolean field
         """True or false. 0 and 1 count: some configurations write ``rmsnorm: 1.0``."""

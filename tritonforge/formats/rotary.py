@@ -15,8 +15,11 @@ from tritonforge.formats.json_fields import JsonFields
 LINEAR: Final = "linear"
 LLAMA3: Final = "llama3"
 KINDS = (LINEAR, LLAMA3)
-# Either key carries the kind; the older one comes first.
-KIND_KEYS = ("type", "rope_type")
+# Either key carries the kind. The newer one comes first: it counts when both are there, as in transformers.
+KIND_KEYS = ("rope_type", "type")
+# What factors and the base of the frequencies can be. Published ones are from 1 to 1e3, and from 1e4 to 1e9.
+FACTORS: Mapping[str, float] = {"least": 0.01, "most": 1e4}
+BASES: Mapping[str, float] = {"least": 1.0, "most": 1e12}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +41,15 @@ class RotaryScaling:
     low_freq_factor: float | None = None
     high_freq_factor: float | None = None
     original_max_position_embeddings: int | None = None
-    kind_keys: tuple[str, ...] = KIND_KEYS[:1]
+    kind_keys: tuple[str, ...] = KIND_KEYS[1:]
+
+    @property
+    def contradiction(self) -> str | None:
+        """Why its values cannot be meant together, if they cannot."""
+        low, high = self.low_freq_factor, self.high_freq_factor
+        if low is None or high is None or low < high:
+            return None
+        return f"low_freq_factor {low:g} is not below high_freq_factor {high:g}"
 
     def to_json(self) -> dict[str, object]:
         """The object that goes into config.json."""
@@ -58,21 +69,22 @@ class RotaryScaling:
             defaults: Values of llama3's keys where they are missing; without one a key is required.
 
         Raises:
-            CorruptFile: The kind is none of `KINDS`, a key is missing, or a value has a wrong type.
+            CorruptFile: The kind is none of `KINDS`, a key is missing, or a value has a wrong type or no measure.
         """
         keys = kind_keys(fields)
-        kind = fields.text(keys[0] if keys else KIND_KEYS[0])
+        named_by = keys[0] if keys else KIND_KEYS[0]
+        kind = fields.text(named_by)
         if kind not in KINDS:
-            raise fields.wrong(keys[0] if keys else KIND_KEYS[0], kind, " or ".join(KINDS))
+            raise fields.wrong(named_by, kind, " or ".join(KINDS))
         if kind == LINEAR:
-            return cls(kind, fields.number("factor"), kind_keys=keys)
+            return cls(kind, fields.number("factor", **FACTORS), kind_keys=keys)
         default = (defaults or {}).get
         original = default("original_max_position_embeddings")
         return cls(
             kind,
-            fields.number("factor", default("factor")),
-            low_freq_factor=fields.number("low_freq_factor", default("low_freq_factor")),
-            high_freq_factor=fields.number("high_freq_factor", default("high_freq_factor")),
+            fields.number("factor", default("factor"), **FACTORS),
+            low_freq_factor=fields.number("low_freq_factor", default("low_freq_factor"), **FACTORS),
+            high_freq_factor=fields.number("high_freq_factor", default("high_freq_factor"), **FACTORS),
             original_max_position_embeddings=fields.integer(
                 "original_max_position_embeddings", None if original is None else int(original)
             ),

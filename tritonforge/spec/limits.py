@@ -10,7 +10,8 @@ from tritonforge.errors import SpecError
 from tritonforge.spec.base import MAX_TOKENS, BrokenRule, ForgeModel, Tokens, refuse
 
 BatchSize = Annotated[int, Field(ge=1, le=65536)]
-SequenceTokens = Annotated[int, Field(ge=2, le=MAX_TOKENS)]  # a prompt and an answer of one token each
+_FEWEST_POSITIONS = 2  # a prompt and an answer of one token each
+SequenceTokens = Annotated[int, Field(ge=_FEWEST_POSITIONS, le=MAX_TOKENS)]
 
 
 def _half_of_the_sequence(fields: dict[str, Any]) -> int:
@@ -37,10 +38,15 @@ class LimitsSpec(ForgeModel):
             max_positions: Positions that the model was trained for.
 
         Raises:
-            SpecError: The longest prompt that was asked for does not fit into these positions.
+            SpecError: The longest prompt that was asked for does not fit into these positions, or nothing does.
         """
         if "max_seq_len" in self.model_fields_set or self.max_seq_len <= max_positions:
             return self
+        if max_positions < _FEWEST_POSITIONS:
+            raise SpecError(
+                f"the model was trained for {max_positions} positions; expected at least {_FEWEST_POSITIONS}",
+                hint="a prompt and an answer have a token each: see max_position_embeddings in config.json",
+            )
         given = self.model_dump(exclude_unset=True)
         if given.get("max_input_len", 0) >= max_positions:
             raise SpecError(

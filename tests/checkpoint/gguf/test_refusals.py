@@ -55,7 +55,7 @@ def test_a_file_that_does_not_exist(tmp_path: Path) -> None:
 
 def test_a_folder_instead_of_a_file(tmp_path: Path) -> None:
     (tmp_path / "folder.gguf").mkdir()
-    refuse(tmp_path / "folder.gguf", CorruptFile, "directory")
+    refuse(tmp_path / "folder.gguf", CorruptFile, "is a folder")
 
 
 @pytest.mark.parametrize("content", [b"", b"GGUF", b"PK\x03\x04 and a zip archive", b"\x00" * 64])

@@ -15,10 +15,10 @@ from tritonforge.checkpoint.families.base import (
     single,
 )
 from tritonforge.checkpoint.families.chatglm_version import find_version
-from tritonforge.checkpoint.families.scope import MOST_LAYERS, auto_dtype, chatglm_head_reasons
+from tritonforge.checkpoint.families.scope import EPSILONS, MOST_LAYERS, POSITIONS, auto_dtype, chatglm_head_reasons
 from tritonforge.errors import UnsupportedModel
 from tritonforge.formats.json_fields import JsonFields
-from tritonforge.formats.rotary import LINEAR, RotaryScaling
+from tritonforge.formats.rotary import FACTORS, LINEAR, RotaryScaling
 from tritonforge.formats.trtllm import ChatGlmFields, TrtllmConfig
 
 _EMBEDDING = "transformer.embedding.word_embeddings.weight"
@@ -51,9 +51,9 @@ def read(facts: SourceFacts) -> Reading:
         head_size=head_size(fields, "kv_channels", hidden, heads),
         intermediate_size=fields.integer("ffn_hidden_size"),
         hidden_act="swiglu",
-        norm_epsilon=fields.number("layernorm_epsilon", 1e-5),
+        norm_epsilon=fields.number("layernorm_epsilon", 1e-5, **EPSILONS),
         position_embedding_type="rope_gptj",
-        max_position_embeddings=fields.integer("seq_length"),
+        max_position_embeddings=fields.integer("seq_length", **POSITIONS),
         rotary_base=base,
         rotary_pct=0.5,
         rotary_scaling=scaling,
@@ -81,7 +81,7 @@ def _refuse_first_generation(facts: SourceFacts) -> None:
 
 def _rotary(fields: JsonFields, version: str) -> tuple[float, RotaryScaling | None]:
     """`rope_ratio` divides the positions in ChatGLM2, and multiplies the base in ChatGLM3 and GLM-4."""
-    ratio = fields.number("rope_ratio", 1.0)
+    ratio = fields.number("rope_ratio", 1.0, **FACTORS)
     if version != "chatglm2":
         return _ROTARY_BASE * ratio, None
     return _ROTARY_BASE, RotaryScaling(LINEAR, ratio) if ratio != 1 else None

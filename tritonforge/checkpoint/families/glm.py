@@ -17,7 +17,14 @@ from tritonforge.checkpoint.families.base import (
     linear,
 )
 from tritonforge.checkpoint.families.rotary import read_rotary
-from tritonforge.checkpoint.families.scope import MOST_LAYERS, activation_reasons, auto_dtype, chatglm_head_reasons
+from tritonforge.checkpoint.families.scope import (
+    EPSILONS,
+    MOST_LAYERS,
+    POSITIONS,
+    activation_reasons,
+    auto_dtype,
+    chatglm_head_reasons,
+)
 from tritonforge.checkpoint.families.transformers_names import (
     EMBEDDING,
     attention_tensors,
@@ -53,9 +60,9 @@ def read(facts: SourceFacts) -> Reading:
         head_size=size,
         intermediate_size=fields.integer("intermediate_size"),
         hidden_act="swiglu",
-        norm_epsilon=fields.number("rms_norm_eps", _NORM_EPSILON),
+        norm_epsilon=fields.number("rms_norm_eps", _NORM_EPSILON, **EPSILONS),
         position_embedding_type="rope_gptj",
-        max_position_embeddings=fields.integer("max_position_embeddings", _POSITIONS),
+        max_position_embeddings=fields.integer("max_position_embeddings", _POSITIONS, **POSITIONS),
         rotary_base=rotary.theta,
         rotary_pct=rotary.fraction,
         rotary_scaling=rotary.scaling,

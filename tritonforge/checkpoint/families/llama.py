@@ -15,7 +15,7 @@ from __future__ import annotations
 from tritonforge.checkpoint.families.attention import head_size, key_value_heads
 from tritonforge.checkpoint.families.base import TENSORRT_LLM, Family, Reading, SourceFacts, TargetTensor, linear
 from tritonforge.checkpoint.families.rotary import read_rotary
-from tritonforge.checkpoint.families.scope import MOST_LAYERS, activation_reasons, auto_dtype
+from tritonforge.checkpoint.families.scope import EPSILONS, MOST_LAYERS, POSITIONS, activation_reasons, auto_dtype
 from tritonforge.checkpoint.families.transformers_names import (
     EMBEDDING,
     attention_tensors,
@@ -53,9 +53,9 @@ def read(facts: SourceFacts) -> Reading:
         head_size=head_size(fields, "head_dim", hidden, heads),
         intermediate_size=fields.integer("intermediate_size"),
         hidden_act="silu",
-        norm_epsilon=fields.number("rms_norm_eps", 1e-6),
+        norm_epsilon=fields.number("rms_norm_eps", 1e-6, **EPSILONS),
         position_embedding_type="rope_gpt_neox",
-        max_position_embeddings=fields.integer("max_position_embeddings", _POSITIONS[architecture]),
+        max_position_embeddings=fields.integer("max_position_embeddings", _POSITIONS[architecture], **POSITIONS),
         rotary_base=rotary.theta,
         rotary_pct=1.0,
         rotary_scaling=rotary.scaling,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tritonforge.formats.json_fields import JsonFields
-from tritonforge.formats.rotary import KINDS, RotaryScaling, kind_keys
+from tritonforge.formats.rotary import BASES, KINDS, RotaryScaling, kind_keys
 
 _UNSCALED = "default"
 _DEFAULT_THETA = 10000.0
@@ -40,20 +40,29 @@ def read_rotary(fields: JsonFields, *, default_fraction: float) -> RotarySetting
         default_fraction: ``partial_rotary_factor`` where config.json does not name it.
 
     Raises:
-        CorruptFile: A value has a wrong type, or a factor of the named kind of scaling is missing.
+        CorruptFile: A value has a wrong type or no measure, or a factor of the named kind of scaling is missing.
     """
-    newer = fields.nested("rope_parameters") or JsonFields({}, fields.path)
-    scaling_fields = fields.nested("rope_scaling") or newer
-    theta = newer.number("rope_theta", fields.number("rope_theta", _DEFAULT_THETA))
-    fraction = newer.number("partial_rotary_factor", fields.number("partial_rotary_factor", default_fraction))
-    if any(isinstance(value, dict) for value in newer.values.values()):
-        reason = f"its layers differ in their rotary settings (rope_parameters for {', '.join(newer.values)})"
+    settings = _settings(fields)
+    theta = settings.number("rope_theta", fields.number("rope_theta", _DEFAULT_THETA, **BASES), **BASES)
+    fraction = settings.number("partial_rotary_factor", fields.number("partial_rotary_factor", default_fraction))
+    if any(isinstance(value, dict) for value in settings.values.values()):
+        reason = f"its layers differ in their rotary settings (rope_parameters for {', '.join(settings.values)})"
         return RotarySettings(theta, fraction, None, (reason,))
-    keys = kind_keys(scaling_fields)
-    kind = scaling_fields.text(keys[0]) if keys else _UNSCALED
+    keys = kind_keys(settings)
+    kind = settings.text(keys[0]) if keys else _UNSCALED
     if kind == _UNSCALED:
         return RotarySettings(theta, fraction, None)
     if kind not in KINDS:
         reason = f"rotary scaling {kind!r} is not supported; {' and '.join(KINDS)} are"
         return RotarySettings(theta, fraction, None, (reason,))
-    return RotarySettings(theta, fraction, RotaryScaling.from_json(scaling_fields))
+    scaling = RotaryScaling.from_json(settings)
+    if scaling.contradiction is not None:
+        reason = f"its rotary scaling contradicts itself: {scaling.contradiction}"
+        return RotarySettings(theta, fraction, None, (reason,))
+    return RotarySettings(theta, fraction, scaling)
+
+
+def _settings(fields: JsonFields) -> JsonFields:
+    """The object that counts: where both layouts are there, transformers takes the older one, unless it is empty."""
+    found = (fields.nested(key) for key in ("rope_scaling", "rope_parameters"))
+    return next((each for each in found if each is not None and each.values), JsonFields({}, fields.path))

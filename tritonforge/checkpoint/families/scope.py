@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from tritonforge.checkpoint.families.base import SourceFacts
 from tritonforge.formats.json_fields import JsonFields
 from tritonforge.formats.trtllm import FLOAT_TYPES, TrtllmConfig
 
 # A wrong number of layers must not make us plan millions of tensors; the deepest models have some hundred.
 MOST_LAYERS = 10_000
+# A prompt and an answer of one token each; a position is an INT32.
+POSITIONS: Mapping[str, int] = {"least": 2, "most": 2**31 - 1}
+# Published epsilons of norms are from 1e-12 to 1e-5.
+EPSILONS: Mapping[str, float] = {"least": 1e-20, "most": 1.0}
 _WRAPPED = ("vision_config", "audio_config", "text_config", "llm_config", "thinker_config")
 _QUANTISED = ("quantization_config", "compression_config")
 _EXPERTS = ("num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts")
@@ -52,7 +58,7 @@ def _window_reasons(fields: JsonFields) -> list[str]:
     if not implied and "sliding_window" not in fields:
         return []
     window = fields.integer("sliding_window", 4096)
-    positions = fields.integer("max_position_embeddings", 131072)
+    positions = fields.integer("max_position_embeddings", 131072, **POSITIONS)
     if window >= positions or not fields.flag("use_sliding_window", default=True):
         return []
     return [f"its attention uses a sliding window of {window} tokens (it was trained for {positions} positions)"]
