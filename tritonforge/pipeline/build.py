@@ -6,21 +6,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tritonforge.client import Client
-from tritonforge.errors import RepositoryError
 from tritonforge.events import OnEvent, ignore
 from tritonforge.pipeline.compile import CompiledVersion, compile_version
-from tritonforge.pipeline.live import LiveServer
 from tritonforge.pipeline.plan import BuildOptions, ModelPlan, VersionPlan, plan_build
+from tritonforge.pipeline.publish import publish_versions
 from tritonforge.pipeline.traffic import change_traffic
-from tritonforge.pipeline.weights import difference, shown, weights_after, weights_in_force
+from tritonforge.pipeline.weights import difference, shown, weights_in_force
 from tritonforge.places import forge_folder
 from tritonforge.repository.files import naming
 from tritonforge.repository.layout import engine_model_name
-from tritonforge.repository.lint import Finding, Severity, lint
-from tritonforge.repository.publish import Transaction
-from tritonforge.repository.render import render_engine, render_gateway
-from tritonforge.repository.serving import ServedVersion, read_served
+from tritonforge.repository.traffic import published_versions
 from tritonforge.spec.load import LoadedSpec
 from tritonforge.spec.model import ModelSpec
 from tritonforge.staging import scratch_folder, sweep
@@ -120,7 +115,8 @@ def _build_model(loaded: LoadedSpec, plan: ModelPlan, options: BuildOptions, on_
             for version in plan.work:
                 on_event(f"{model.name} version {version.version.number}: {version.state}")
                 compiled.append(compile_version(version, folder, cache=cache, on_event=on_event))
-            _publish(loaded, model, compiled, options, on_event)
+            publish_versions(loaded, model, compiled, options, on_event=on_event)
+    _mention_left_over(loaded.repository, model, on_event)
     _settle_traffic(loaded.repository, plan, options, on_event)
     return [version_result(version, compiled) for version in plan.versions]
 
@@ -137,57 +133,8 @@ def _settle_traffic(repository: Path, plan: ModelPlan, options: BuildOptions, on
         on_event(line)
 
 
-def _publish(
-    loaded: LoadedSpec,
-    model: ModelSpec,
-    compiled: Sequence[CompiledVersion],
-    options: BuildOptions,
-    on_event: OnEvent,
-) -> None:
-    """One transaction: the new engine models, then the gateway that knows them."""
-    mount = loaded.spec.mount or str(loaded.repository)
-    numbers = [version.version.number for version in compiled]
-    with Transaction(
-        loaded.repository,
-        purpose=f"build {model.name} {numbers}",
-        on_wait=lambda holder: on_event(f"waiting for {holder or 'another writer'}"),
-    ) as transaction:
-        engines = [
-            render_engine(version.version, version.engine, transaction.staging, mount=mount, manifest=version.manifest)
-            for version in compiled
-        ]
-        served = _served(loaded.repository / model.name, compiled)
-        # Read again: others may have moved the traffic meanwhile. New versions get theirs once they are proved.
-        in_force = weights_in_force(loaded.repository, model.name)
-        weights = weights_after(model, in_force, numbers, from_spec=False)
-        gateway = render_gateway(model, served, transaction.staging, weights=weights)
-        _refuse_findings(lint(transaction.staging, beside=loaded.repository))
-        on_event(f"{model.name}: publishing {', '.join(engine.name for engine in engines)}")
-        if options.server is None:
-            transaction.publish([*engines, gateway])
-            return
-        with Client(options.server) as client:
-            live = LiveServer(client, gateway=model.name, engines=[engine.name for engine in engines])
-
-            def apply() -> None:
-                live.take()
-                for number in numbers:
-                    live.run_tests(model.tests, number)
-
-            transaction.publish([*engines, gateway], apply=apply, undo=live.take_back)
-
-
-def _refuse_findings(findings: Sequence[Finding]) -> None:
-    """What lint calls an error would be refused by the server: it is found before anything is published."""
-    errors = [finding for finding in findings if finding.severity is Severity.ERROR]
-    if errors:
-        lines = "".join(f"\n  {found.code}: {found.path}:{found.line or 1}: {found.message}" for found in errors)
-        raise RepositoryError(f"what was rendered does not pass lint:{lines}", hint=errors[0].fix)
-
-
-def _served(gateway: Path, compiled: Sequence[CompiledVersion]) -> list[ServedVersion]:
-    """Every version that the gateway is to know: those of before, and the new ones."""
-    served = {version.number: version for version in read_served(gateway)}
-    for new in compiled:
-        served[new.version.number] = ServedVersion.of(new.version, new.engine, new.tokenizer)
-    return [served[number] for number in sorted(served)]
+def _mention_left_over(repository: Path, model: ModelSpec, on_event: OnEvent) -> None:
+    """Versions that the spec does not name any more are not taken away behind anybody's back."""
+    for number in published_versions(repository, model.name):
+        if number not in model.versions:
+            on_event(f"{model.name} version {number} is not in the spec; it stays published, with the traffic it has")

@@ -1,0 +1,122 @@
+"""Compiled versions → the repository and, when one is told, a running server: one transaction per model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from tritonforge.client import Client
+from tritonforge.errors import RepositoryError
+from tritonforge.events import OnEvent
+from tritonforge.pipeline.compile import CompiledVersion
+from tritonforge.pipeline.live import LiveServer
+from tritonforge.pipeline.plan import BuildOptions
+from tritonforge.pipeline.weights import weights_after, weights_in_force
+from tritonforge.repository.layout import find_version
+from tritonforge.repository.lint import Finding, Severity, lint
+from tritonforge.repository.publish import Transaction
+from tritonforge.repository.render import render_engine, render_gateway
+from tritonforge.repository.serving import ServedVersion, read_served
+from tritonforge.spec.load import LoadedSpec
+from tritonforge.spec.model import ModelSpec
+
+
+def publish_versions(
+    loaded: LoadedSpec,
+    model: ModelSpec,
+    compiled: Sequence[CompiledVersion],
+    options: BuildOptions,
+    *,
+    on_event: OnEvent,
+) -> None:
+    """Publish new versions of a model and the gateway that knows them, or nothing.
+
+    Args:
+        loaded: The spec.
+        model: The model.
+        compiled: Its new versions.
+        options: Whether published versions may be replaced, and the server that takes the result.
+        on_event: Called with one line per step.
+
+    Raises:
+        RepositoryError: Another build has published one of the versions otherwise, or what was rendered does not pass
+            lint; nothing was changed.
+        PublishFailed: Something could not be written, or the server did not take it; everything is as before.
+    """
+    numbers = [item.version.number for item in compiled]
+    with Transaction(
+        loaded.repository,
+        purpose=f"build {model.name} {numbers}",
+        on_wait=lambda holder: on_event(f"waiting for {holder or 'another writer'}"),
+    ) as transaction:
+        fresh = [item for item in compiled if not _came_first(loaded.repository, item, options, on_event)]
+        if not fresh:
+            return
+        staged = _render(loaded, model, fresh, transaction.staging)
+        _refuse_findings(lint(transaction.staging, beside=loaded.repository))
+        on_event(f"{model.name}: publishing {', '.join(folder.name for folder in staged[:-1])}")
+        if options.server is None:
+            transaction.publish(staged)
+        else:
+            _publish_live(transaction, model, fresh, staged, server=options.server, on_event=on_event)
+
+
+def _came_first(repository: Path, item: CompiledVersion, options: BuildOptions, on_event: OnEvent) -> bool:
+    """Whether another build has published the same version while this one was compiled."""
+    version, mine = item.version, item.manifest
+    published = find_version(repository, version.model_name, version.number)
+    if published is None:
+        return False
+    theirs = published.manifest
+    if (theirs.checkpoint_digest, theirs.spec_digest) == (mine.checkpoint_digest, mine.spec_digest):
+        on_event(f"{version.model_name} version {version.number}: another build has published it meanwhile")
+        return True
+    if not options.replace:
+        raise RepositoryError(
+            f"{version.model_name} version {version.number}: another build has published it with other settings",
+            hint="build again to see what differs",
+        )
+    return False
+
+
+def _render(loaded: LoadedSpec, model: ModelSpec, compiled: Sequence[CompiledVersion], staging: Path) -> list[Path]:
+    """The engine models, then the gateway that routes to them: the order in which they are put in place."""
+    mount = loaded.spec.mount or str(loaded.repository)
+    engines = [
+        render_engine(item.version, item.engine, staging, mount=mount, manifest=item.manifest) for item in compiled
+    ]
+    served = {version.number: version for version in read_served(loaded.repository / model.name)}
+    served |= {item.version.number: ServedVersion.of(item.version, item.engine, item.tokenizer) for item in compiled}
+    # Read again: others may have moved the traffic meanwhile. New versions get theirs once they are proved.
+    in_force = weights_in_force(loaded.repository, model.name)
+    weights = weights_after(model, in_force, [item.version.number for item in compiled], from_spec=False)
+    return [*engines, render_gateway(model, [served[number] for number in sorted(served)], staging, weights=weights)]
+
+
+def _publish_live(
+    transaction: Transaction,
+    model: ModelSpec,
+    compiled: Sequence[CompiledVersion],
+    staged: Sequence[Path],
+    *,
+    server: str,
+    on_event: OnEvent,
+) -> None:
+    with Client(server) as client:
+        live = LiveServer(client, gateway=model.name, engines=[folder.name for folder in staged[:-1]])
+
+        def apply() -> None:
+            live.take()
+            for item in compiled:
+                live.run_tests(model.tests, item.version.number)
+
+        transaction.publish(staged, apply=apply, undo=live.take_back)
+    on_event(f"{model.name}: loaded at {server}; {len(model.tests) * len(compiled)} of its tests asked and passed")
+
+
+def _refuse_findings(findings: Sequence[Finding]) -> None:
+    """What lint calls an error would be refused by the server: it is found before anything is published."""
+    errors = [finding for finding in findings if finding.severity is Severity.ERROR]
+    if errors:
+        lines = "".join(f"\n  {found.code}: {found.path}:{found.line or 1}: {found.message}" for found in errors)
+        raise RepositoryError(f"what was rendered does not pass lint:{lines}", hint=errors[0].fix)
