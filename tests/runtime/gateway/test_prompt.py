@@ -41,6 +41,22 @@ def test_max_tokens_may_fill_the_sequence() -> None:
             "messages has 21 tokens; expected at most 20 (max_input_len)",
         ),
         (
+            {"messages": json.dumps([{"role": "r" * 66_000, "content": "a"}])},
+            "messages has 66030 bytes; no 20 tokens (max_input_len) hold that many",
+        ),
+        (
+            {"messages": "[" * 70_000},
+            "messages has 70000 bytes; no 20 tokens (max_input_len) hold that many",
+        ),
+        (
+            {"messages": json.dumps([{"role": "user", "content": "a" * 21}])},
+            "messages has 21 bytes; no 20 tokens (max_input_len) hold that many",
+        ),
+        (
+            {"messages": json.dumps([{"role": "user", "content": ""}] * 21)},
+            "messages has 21 messages; expected at most 20 (max_input_len)",
+        ),
+        (
             {"text_input": "a", "max_tokens": 40},
             "max_tokens is 40; expected at most 39, what a prompt of 1 leaves of 40 (max_seq_len)",
         ),

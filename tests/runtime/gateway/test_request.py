@@ -56,7 +56,7 @@ def test_the_empty_words_of_nvidias_clients_are_no_words() -> None:
 def test_an_empty_prompt_beside_messages_is_no_prompt() -> None:
     request = parse_request(inputs_of(text_input="", messages=CHAT))
     assert request.text is None
-    assert request.messages == ({"role": "user", "content": "Hi"},)
+    assert request.messages == CHAT
 
 
 def test_empty_tensors_are_absent() -> None:

@@ -129,6 +129,25 @@ def test_a_bad_request_gets_one_clear_error(
     assert message in json.loads(body.removeprefix("data: "))["error"]
 
 
+def test_a_request_beside_a_huge_one_is_answered_in_its_usual_time(grpc_client: Client) -> None:
+    huge = [{"role": "user" * 5_000_000, "content": "a"}]
+
+    def usual_s() -> float:
+        start_s = time.monotonic()
+        assert grpc_client.generate(MODEL, "a b", max_tokens=9).text == "a b"
+        return time.monotonic() - start_s
+
+    usual_s()
+    with ThreadPoolExecutor(1) as pool:
+        refused = pool.submit(grpc_client.generate, MODEL, messages=huge)
+        times_s = [usual_s()]
+        while not refused.done():
+            times_s.append(usual_s())
+        with pytest.raises(Rejected, match=r"messages has 200000\d\d bytes"):
+            refused.result()
+    assert max(times_s) < 1.0
+
+
 def test_errors_reach_grpc_clients_with_their_kind(grpc_client: Client) -> None:
     with pytest.raises(InvalidRequest, match="max_tokens is 0"):
         grpc_client.generate(MODEL, "a", max_tokens=0)

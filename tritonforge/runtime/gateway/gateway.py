@@ -20,7 +20,8 @@ from .engine import ClientGone, Ended, Engine, EngineCall, Event, Failure, Mailb
 from .errors import EngineFailed, Status
 from .meter import ERROR, REJECTED, Meter
 from .presence import Presence
-from .prompt import Prompt, build_prompt
+from .prompt import Prompt
+from .prompt_threads import PromptThreads
 from .request import TextRequest, parse_request
 from .routing import Routes, choose_version
 from .serving import ServedVersion
@@ -76,18 +77,19 @@ class Gateway:
         self._engine = engine
         self._meter = meter
         self._presence = Presence()
+        self._prompts = PromptThreads()
 
     async def serve(self, inputs: Inputs, sender: Sender) -> None:
         """Answer one request: one error, one response, or a stream of them. Ends when the engine is done with it."""
         try:
-            plan = self._plan(inputs)
+            plan = await self._plan(inputs)
         except RequestRejected as error:
             self._meter.finished(None, REJECTED)
             sender.fail(str(error), Status.INVALID_ARG)
             return
         await self._generate(plan, sender)
 
-    def _plan(self, inputs: Inputs) -> _Plan:
+    async def _plan(self, inputs: Inputs) -> _Plan:
         received_s = time.monotonic()
         request = parse_request(inputs)
         number = choose_version(
@@ -98,7 +100,7 @@ class Gateway:
             draw=random.random(),  # not a secret: it only divides traffic
         )
         version = self._versions[number]
-        prompt = build_prompt(request, version)
+        prompt = await self._prompts.build(request, version)
         # Never the client's own id: two clients may choose the same one, and stopping goes by the id.
         call = dialect.generate_call(request, prompt, version, request_id=uuid.uuid4().hex)
         return _Plan(request, prompt, version, call, received_s)

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..tensors import RequestRejected
+from .messages import Message, parse_messages
 from .request import TextRequest
 from .serving import ServedVersion
+
+# JSON text with every character beyond ASCII spelled as \uXXXX has up to three times its bytes.
+_JSON_GROWTH = 3
+# Names, quotes and brackets need some room, however short the prompt may be.
+_JSON_FLOOR_BYTES = 64 * 2**10
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,18 +31,38 @@ class Prompt:
     is_chat: bool
 
 
+def check_size(request: TextRequest, version: ServedVersion) -> None:
+    """Refuse a prompt that cannot fit, by the bytes of what was sent: cheap, and before it is read at all.
+
+    A text may have as many bytes as `max_input_len` tokens of the vocabulary's longest one. The JSON text of a chat may
+    have three times that, and always 64 KiB.
+
+    Raises:
+        RequestRejected: There are more.
+    """
+    most_bytes = _most_bytes(version)
+    if request.messages is None:
+        _check_bytes("text_input", len((request.text or "").encode()), most_bytes, version)
+    else:
+        most_bytes = max(_JSON_GROWTH * most_bytes, _JSON_FLOOR_BYTES)
+        _check_bytes("messages", len(request.messages.encode()), most_bytes, version)
+
+
 def build_prompt(request: TextRequest, version: ServedVersion) -> Prompt:
     """Tokenise the prompt and settle how many tokens may follow.
 
     Raises:
-        RequestRejected: The prompt is empty or too long, `max_tokens` does not fit behind it, or `min_length` is above.
+        RequestRejected: The prompt is wrong, empty or too long, `max_tokens` does not fit behind it, or `min_length` is
+            above.
     """
+    check_size(request, version)
     field = "text_input" if request.messages is None else "messages"
-    _check_size(field, request, version)
     if request.messages is None:
         token_ids = version.tokenizer.encode_text(request.text or "")
     else:
-        token_ids = version.tokenizer.encode_chat(request.messages)
+        messages = parse_messages(request.messages)
+        _check_chat(messages, version)
+        token_ids = version.tokenizer.encode_chat(messages)
     count = len(token_ids)
     limits = version.limits
     if count == 0:
@@ -53,13 +80,20 @@ def build_prompt(request: TextRequest, version: ServedVersion) -> Prompt:
     return Prompt(token_ids=tuple(token_ids), max_tokens=max_tokens, is_chat=request.messages is not None)
 
 
-def _check_size(field: str, request: TextRequest, version: ServedVersion) -> None:
-    # No token is longer than the longest one: a text that cannot fit is refused before it is tokenised.
-    messages = request.messages or ()
-    texts = [request.text or "", *(str(message.get("content", "")) for message in messages)]
-    size_bytes = sum(len(text.encode()) for text in texts)
-    longest = max(version.tokenizer.vocabulary.longest_bytes, 1)
-    if size_bytes > longest * version.limits.max_input_len:
+def _check_chat(messages: Sequence[Message], version: ServedVersion) -> None:
+    limit = version.limits.max_input_len
+    if len(messages) > limit:
+        raise RequestRejected(f"messages has {len(messages)} messages; expected at most {limit} (max_input_len)")
+    size_bytes = sum(len(str(message.get("content", "")).encode()) for message in messages)
+    _check_bytes("messages", size_bytes, _most_bytes(version), version)
+
+
+def _most_bytes(version: ServedVersion) -> int:
+    return max(version.tokenizer.vocabulary.longest_bytes, 1) * version.limits.max_input_len
+
+
+def _check_bytes(field: str, size_bytes: int, most_bytes: int, version: ServedVersion) -> None:
+    if size_bytes > most_bytes:
         raise RequestRejected(
             f"{field} has {size_bytes} bytes; no {version.limits.max_input_len} tokens (max_input_len) hold that many"
         )

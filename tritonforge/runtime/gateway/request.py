@@ -1,6 +1,7 @@
 """The text-level request: input tensors to one checked value. Pure.
 
-Limits that need the tokenised prompt are in `prompt`.
+A chat stays JSON text here: how long it may be depends on the version, and is checked before it is read. That, and the
+limits that need the tokenised prompt, are in `prompt`.
 """
 
 from __future__ import annotations
@@ -8,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..tensors import Inputs, RequestRejected
-from .messages import Message, parse_messages
 
 # Upstream's tensors are 32 bits wide; a seed has 64.
 _INT32_MAX = 2**31 - 1
@@ -47,7 +47,7 @@ class TextRequest:
 
     Args:
         text: The prompt of a completion.
-        messages: A chat, to be rendered by the checkpoint's template.
+        messages: A chat as JSON text, to be rendered by the checkpoint's template.
         max_tokens: Most tokens to generate; None for the version's default.
         stream: Several responses as the text grows, instead of one.
         sampling: How tokens are chosen.
@@ -61,7 +61,7 @@ class TextRequest:
     """
 
     text: str | None
-    messages: tuple[Message, ...] | None
+    messages: str | None
     max_tokens: int | None = None
     stream: bool = False
     sampling: Sampling = Sampling()
@@ -100,14 +100,14 @@ def parse_request(inputs: Inputs) -> TextRequest:
     )
 
 
-def _prompt(inputs: Inputs) -> tuple[str | None, tuple[Message, ...] | None]:
+def _prompt(inputs: Inputs) -> tuple[str | None, str | None]:
     # An empty string counts as absent beside the other one: NVIDIA's clients always send text_input.
     text = inputs.text("text_input")
     chat = inputs.text("messages")
     if text and chat:
         raise RequestRejected("text_input and messages are both given; expected one of them")
     if chat:
-        return None, parse_messages(chat)
+        return None, chat
     if text:
         return text, None
     if text is None and chat is None:
@@ -134,10 +134,11 @@ def _sampling(inputs: Inputs) -> Sampling:
 
 
 def _words(inputs: Inputs, name: str) -> tuple[str, ...]:
+    count = inputs.arrays[name].size if name in inputs.arrays else 0
+    if count > _MOST_WORDS:
+        raise RequestRejected(f"{name} has {count} words; expected at most {_MOST_WORDS}")
     # NVIDIA's clients send [""] for no words.
     words = tuple(dict.fromkeys(word for word in inputs.texts(name) if word))
-    if len(words) > _MOST_WORDS:
-        raise RequestRejected(f"{name} has {len(words)} words; expected at most {_MOST_WORDS}")
     longest = max((len(word) for word in words), default=0)
     if longest > _LONGEST_WORD:
         raise RequestRejected(f"{name} has a word of {longest} characters; expected at most {_LONGEST_WORD}")

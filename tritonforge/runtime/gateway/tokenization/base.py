@@ -26,7 +26,10 @@ class ReplyStyle:
 
 
 class Tokenizer(Protocol):
-    """Text to ids. Ids to text is the work of `detokenize`, which needs only the vocabulary."""
+    """Text to ids. Ids to text is the work of `detokenize`, which needs only the vocabulary.
+
+    Several threads may encode at the same time.
+    """
 
     @property
     def vocabulary(self) -> Vocabulary:

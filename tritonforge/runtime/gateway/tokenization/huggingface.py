@@ -32,13 +32,10 @@ class HuggingFaceTokenizer:
 
     def __init__(self, folder: Path) -> None:
         path = folder / "tokenizer.json"
-        try:
-            self._backend = Backend.from_file(str(path))
-        except Exception as error:  # the library raises plain Exception
-            raise VersionUnusable(f"{path} cannot be read: {error}") from error
-        # A file saved in the middle of training may cut or pad every text.
-        self._backend.no_truncation()
-        self._backend.no_padding()
+        self._backend = _read_backend(path)
+        # Of its own: the setting cannot be changed while another thread encodes.
+        self._literal_backend = _read_backend(path)
+        self._literal_backend.encode_special_tokens = True
         added = self._backend.get_added_tokens_decoder()
         named = set(read_special_tokens(folder).values())
         special = {token.content for token in added.values() if token.special or token.content in named}
@@ -63,11 +60,19 @@ class HuggingFaceTokenizer:
         return self._encode_segment(Segment(word, literal=True))
 
     def _encode_segment(self, segment: Segment) -> list[int]:
-        self._backend.encode_special_tokens = segment.literal
-        try:
-            return list(self._backend.encode(segment.text, add_special_tokens=False).ids)
-        finally:
-            self._backend.encode_special_tokens = False
+        backend = self._literal_backend if segment.literal else self._backend
+        return list(backend.encode(segment.text, add_special_tokens=False).ids)
+
+
+def _read_backend(path: Path) -> Backend:
+    try:
+        backend = Backend.from_file(str(path))
+    except Exception as error:  # the library raises plain Exception
+        raise VersionUnusable(f"{path} cannot be read: {error}") from error
+    # A file saved in the middle of training may cut or pad every text.
+    backend.no_truncation()
+    backend.no_padding()
+    return backend
 
 
 class _Decoder:
