@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
-from tests.support.checkpoints import write_chatglm, write_llama
+from tests.support.checkpoints import DTYPES, write_chatglm, write_llama
 from tests.support.rotary import llama3_scaling
 from tritonforge.checkpoint.convert import convert
 from tritonforge.checkpoint.source import open_checkpoint
@@ -202,16 +202,35 @@ def test_a_value_that_float16_cannot_hold_is_an_error_and_leaves_nothing(tmp_pat
     large = np.full((64,), 1.0, ml_dtypes.bfloat16)
     large[3] = 1e6
     change_weights(source, **{"model.norm.weight": large})
-    with pytest.raises(CheckpointError, match=r"transformer\.ln_f\.weight: the value 999424 does not fit") as caught:
+    with pytest.raises(
+        CheckpointError, match=r"model\.norm\.weight: the value 999424 does not fit into float16"
+    ) as caught:
         convert(source, tmp_path / "out", dtype="float16")
     assert caught.value.hint == "convert to bfloat16 instead"
     assert [path.name for path in tmp_path.iterdir()] == ["hf"]
     assert convert(source, tmp_path / "out").config.dtype == "bfloat16"
 
 
-def test_an_infinite_value_in_the_source_stays_what_it_is(tmp_path: Path, llama: Path) -> None:
-    change_weights(llama, **{"model.norm.weight": np.full((64,), np.inf, np.float32)})
-    assert convert(llama, tmp_path / "out", dtype="float16").path.is_dir()
+def test_a_value_that_rounds_beyond_bfloat16_is_an_error(tmp_path: Path, llama: Path) -> None:
+    change_weights(llama, **{"model.norm.weight": np.full((64,), np.finfo(np.float32).max)})
+    with pytest.raises(CheckpointError, match="does not fit into bfloat16") as caught:
+        convert(llama, tmp_path / "out", dtype="bfloat16")
+    assert caught.value.hint == "convert to float32 instead"
+
+
+@pytest.mark.parametrize("stored", ["F32", "F16", "BF16"])
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_weights_that_are_no_numbers_are_refused_with_their_number(
+    tmp_path: Path, stored: str, dtype: str, value: float
+) -> None:
+    source = write_llama(tmp_path / "hf", tokenizer=None, dtype=stored)
+    weights = np.ones((32, 64), DTYPES[stored])
+    weights[3, 7:9] = value
+    change_weights(source, **{K_PROJ: weights})
+    with pytest.raises(CorruptFile, match=rf"model\.safetensors: tensor '{K_PROJ}' has 2 values that are NaN or inf"):
+        convert(source, tmp_path / "out", dtype=dtype)
+    assert [path.name for path in tmp_path.iterdir()] == ["hf"]
 
 
 def test_a_chatglm_whose_projection_has_other_heads_is_a_shape_mismatch(tmp_path: Path) -> None:

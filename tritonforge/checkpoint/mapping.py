@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 import numpy as np
 
 from tritonforge.checkpoint.families.base import Arrangement, TargetTensor
+from tritonforge.checkpoint.finite import count_not_finite
 from tritonforge.checkpoint.source import SourceCheckpoint
-from tritonforge.errors import CheckpointError
+from tritonforge.errors import CheckpointError, CorruptFile
 from tritonforge.formats.safetensors import DTYPES, Array, PlannedTensor
 from tritonforge.formats.trtllm import FLOAT_TYPES
+
+# By dtype in the spelling of safetensors: its largest value, and the next dtype that holds larger ones.
+_LARGEST = {"F16": "65504", "BF16": "3.38953e+38"}
+_WIDER = {"F16": "bfloat16", "BF16": "float32"}
 
 
 def plan_tensors(source: SourceCheckpoint, dtype: str) -> list[PlannedTensor]:
@@ -39,11 +44,15 @@ def make_tensor(source: SourceCheckpoint, target: TargetTensor, code: str) -> Ar
         code: Its dtype in the spelling of safetensors.
 
     Raises:
-        CheckpointError: A finite value does not fit into the dtype.
+        CheckpointError: A value is NaN or infinite, or does not fit into the dtype.
     """
-    parts = [source.weights.read(part.name) for part in target.sources]
-    arranged = arrange(parts, target.arrangement, heads=source.config.num_attention_heads)
-    return cast_values(arranged, code, name=target.name)
+    parts = {part.name: source.weights.read(part.name) for part in target.sources}
+    arranged = arrange(list(parts.values()), target.arrangement, heads=source.config.num_attention_heads)
+    result = cast_values(arranged, code)
+    # Every type fits into float32, so what is there before the cast says the same and is not wider.
+    if count_not_finite(arranged if result.dtype == np.float32 else result):
+        raise _unusable(parts, source, code)
+    return result
 
 
 def arrange(parts: Sequence[Array], arrangement: Arrangement, *, heads: int) -> Array:
@@ -65,26 +74,31 @@ def arrange(parts: Sequence[Array], arrangement: Arrangement, *, heads: int) -> 
     return rows
 
 
-def cast_values(values: Array, code: str, *, name: str) -> Array:
-    """Values in another float dtype, rounded to nearest even.
+def cast_values(values: Array, code: str) -> Array:
+    """Values in another float dtype, rounded to nearest even; what does not fit becomes infinite.
 
     Args:
         values: Any shape.
         code: The dtype in the spelling of safetensors.
-        name: Name of the tensor, for errors.
-
-    Raises:
-        CheckpointError: A finite value would become infinite, which happens with float16 beyond 65,504.
     """
     dtype = DTYPES[code]
     if values.dtype == dtype:
         return values
     with np.errstate(over="ignore", invalid="ignore"):
-        result = values.astype(dtype)
-    if dtype == np.float16 and np.count_nonzero(np.isinf(result)) > np.count_nonzero(np.isinf(values)):
-        largest = float(np.max(np.abs(values[np.isfinite(values)]).astype(np.float32)))
-        raise CheckpointError(
-            f"{name}: the value {largest:g} does not fit into float16 (largest: 65504)",
-            hint="convert to bfloat16 instead",
-        )
-    return result
+        return values.astype(dtype)
+
+
+def _unusable(parts: Mapping[str, Array], source: SourceCheckpoint, code: str) -> CheckpointError:
+    """Why a target has values that are not finite: its sources have, or the dtype is too narrow for them."""
+    for name, values in parts.items():
+        count = count_not_finite(values)
+        if count:
+            return CorruptFile(
+                source.weights.info(name).file, f"tensor {name!r} has {count:,} values that are NaN or infinite"
+            )
+    largest = {name: float(np.max(np.abs(values.astype(np.float32)))) for name, values in parts.items()}
+    name = max(largest, key=lambda name: largest[name])
+    return CheckpointError(
+        f"{name}: the value {largest[name]:g} does not fit into {DTYPES[code].name} (largest: {_LARGEST[code]})",
+        hint=f"convert to {_WIDER[code]} instead",
+    )
