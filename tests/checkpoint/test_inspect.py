@@ -47,7 +47,7 @@ def test_parameters_count_each_weight_once(tmp_path: Path) -> None:
 
 def test_glm_shows_the_part_of_a_head_that_rotates(tmp_path: Path) -> None:
     info = inspect(write_glm(tmp_path, tokenizer=False))
-    assert (info.family, info.head_size, info.rotary_dim) == ("glm", 16, 8)
+    assert (info.family, info.head_size, info.rotary_dim) == ("chatglm", 16, 8)
 
 
 def test_rotary_scaling_is_shown_as_it_is_written(tmp_path: Path) -> None:

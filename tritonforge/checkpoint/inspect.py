@@ -24,7 +24,7 @@ class CheckpointInfo:
     """What is known of a checkpoint. Of an unsupported one, what cannot be told is None.
 
     Args:
-        family: ``llama``, ``chatglm`` or ``glm``; None when no family claims it.
+        family: ``llama`` or ``chatglm``; None when no family claims it.
         architecture: First of config.json's ``architectures``.
         supported: At least one engine can serve it.
         reasons: Why it, or one of the engines, cannot be used.

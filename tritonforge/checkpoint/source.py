@@ -35,7 +35,7 @@ class SourceCheckpoint:
     Args:
         folder: The folder.
         fields: config.json.
-        family: ``llama``, ``chatglm`` or ``glm``.
+        family: ``llama`` or ``chatglm``.
         architecture: First of its ``architectures``.
         config: Configuration of the TensorRT-LLM checkpoint that comes of it, in the dtype that `auto` stands for.
         weights: Its tensors.

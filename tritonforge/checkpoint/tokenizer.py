@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import cast
 
 from tritonforge.artifacts import TokenizerArtifact
+from tritonforge.checkpoint.families.chatglm import CHATGLM
 from tritonforge.checkpoint.families.chatglm_version import is_rank_file
 from tritonforge.checkpoint.source import SourceCheckpoint
 from tritonforge.checkpoint.vocabulary import HUGGINGFACE, LLAMA_SENTENCEPIECE, Vocabulary, read_vocabulary
@@ -81,7 +82,8 @@ def _carried_files(folder: Path) -> dict[str, Path]:
 def _kind(source: SourceCheckpoint) -> str:
     model = source.folder / TOKENIZER_MODEL
     chatglm = source.config.chatglm
-    if source.family == "chatglm" and chatglm is not None and has_file(model):
+    # Checkpoints in transformers' own naming carry tokenizer.json, as all others do.
+    if source.architecture in CHATGLM.architectures and chatglm is not None and has_file(model):
         return chatglm.chatglm_version
     if has_file(source.folder / TOKENIZER_JSON):
         return HUGGINGFACE

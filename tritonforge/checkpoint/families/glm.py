@@ -100,7 +100,7 @@ def _layer(i: int, config: TrtllmConfig) -> tuple[TargetTensor, ...]:
 
 
 GLM = Family(
-    name="glm",
+    name="chatglm",  # one family to users; its checkpoints come in two namings of tensors
     architectures=("GlmForCausalLM",),
     model_types={"glm": "GlmForCausalLM"},
     read=read,
