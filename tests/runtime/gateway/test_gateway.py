@@ -15,6 +15,7 @@ from tritonforge.runtime.gateway.engine import Ended, EngineCall, Event, Failure
 from tritonforge.runtime.gateway.errors import Status
 from tritonforge.runtime.gateway.gateway import Gateway
 from tritonforge.runtime.gateway.routing import Routes
+from tritonforge.runtime.gateway.serving import LoadedVersions
 from tritonforge.runtime.tensors import Array
 
 DEADLINE_S = 20.0
@@ -105,12 +106,18 @@ class Meter:
         self.next_tokens_s.append(seconds)
 
 
-def serve(engine: ScriptedEngine, client: Client | None = None, meter: Meter | None = None, **fields: object) -> Client:
+def serve(
+    engine: ScriptedEngine,
+    client: Client | None = None,
+    meter: Meter | None = None,
+    shares: Mapping[int, float] | None = None,
+    **fields: object,
+) -> Client:
     client = client or Client()
 
     async def run() -> None:
-        versions = {1: version(1), 2: version(2)}
-        routes = Routes({1: 1.0, 2: 0.0}, "m")
+        versions = LoadedVersions({1: version(1), 2: version(2)}, {3: "tokenizer.json cannot be read"})
+        routes = Routes(shares or {1: 1.0, 2: 0.0}, "m")
         gateway = Gateway(versions, routes, engine=engine, meter=meter or Meter())
         await asyncio.wait_for(gateway.serve(inputs_of(**{"text_input": "Hi", **fields}), client), DEADLINE_S)
 
@@ -226,6 +233,18 @@ def test_a_wrong_request_never_reaches_the_engine() -> None:
     client = serve(engine, meter=meter, max_tokens=0)
     assert client.error == ("max_tokens is 0; expected an integer from 1 to 2147483647", Status.INVALID_ARG)
     assert (engine.calls, meter.outcomes) == ([], [(None, "rejected", None)])
+
+
+@pytest.mark.parametrize(("shares", "fields"), [({3: 1.0}, {}), (None, {"version": 3})])
+def test_a_version_that_could_not_be_loaded_answers_with_its_reason(
+    shares: Mapping[int, float] | None, fields: dict[str, object]
+) -> None:
+    engine, meter = ScriptedEngine([say("a")]), Meter()
+    client = serve(engine, meter=meter, shares=shares, **fields)
+    assert client.error is not None
+    message, status = client.error
+    assert message.startswith("version 3 cannot be served: tokenizer.json cannot be read; build it again")
+    assert (status, engine.calls, meter.outcomes) == (Status.UNAVAILABLE, [], [(3, "error", None)])
 
 
 def test_log_probabilities_come_with_their_tokens_and_stop_at_the_end_token() -> None:

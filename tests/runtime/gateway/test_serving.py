@@ -10,7 +10,7 @@ import pytest
 
 from tests.support import tokenizer_files
 from tritonforge.runtime.gateway.errors import VersionUnusable
-from tritonforge.runtime.gateway.serving import Limits, load_versions
+from tritonforge.runtime.gateway.serving import Limits, LoadedVersions, load_versions
 
 SERVING: dict[str, Any] = {
     "schema_version": 1,
@@ -33,8 +33,12 @@ def write(folder: Path, value: object, *, number: int = 2) -> Path:
     return folder
 
 
+def load(folder: Path) -> LoadedVersions:
+    return load_versions(folder, dialect="tensorrt_llm")
+
+
 def test_a_version_is_read_with_its_tokenizer(tmp_path: Path) -> None:
-    version = load_versions(write(tmp_path, {**SERVING, "added_by_a_later_release": 1}))[2]
+    version = load(write(tmp_path, {**SERVING, "added_by_a_later_release": 1})).served[2]
     assert (version.number, version.engine_model, version.end_ids, version.pad_id) == (2, "m_engine_v2", (2, 0), 2)
     assert version.limits == Limits(max_input_len=64, max_seq_len=128, max_batch_size=4)
     assert len(version.tokenizer.vocabulary) > 256
@@ -44,7 +48,7 @@ def test_versions_of_one_checkpoint_share_a_tokenizer(tmp_path: Path) -> None:
     for number in (1, 2, 3):
         write(tmp_path, {**SERVING, "engine_version": number}, number=number)
     (tmp_path / "3" / "chat_template.jinja").write_text("another template")
-    versions = load_versions(tmp_path)
+    versions = load(tmp_path).served
     one, two, three = (versions[number].tokenizer for number in (1, 2, 3))
     assert one is two
     assert one is not three
@@ -52,7 +56,7 @@ def test_versions_of_one_checkpoint_share_a_tokenizer(tmp_path: Path) -> None:
 
 def test_files_that_are_no_version_are_left_alone(tmp_path: Path) -> None:
     (write(tmp_path, SERVING) / "README").write_text("")
-    assert list(load_versions(tmp_path)) == [2]
+    assert list(load(tmp_path).served) == [2]
 
 
 @pytest.mark.parametrize(
@@ -64,15 +68,30 @@ def test_files_that_are_no_version_are_left_alone(tmp_path: Path) -> None:
         ({**SERVING, "limits": {**SERVING["limits"], "max_seq_len": "x"}}, "serving.json: invalid literal"),
         ({**SERVING, "tokenizer": {**SERVING["tokenizer"], "eos_token_ids": []}}, "eos_token_ids is empty"),
         ({**SERVING, "tokenizer": {**SERVING["tokenizer"], "kind": "bert"}}, "tokenizer kind is 'bert'"),
+        ({**SERVING, "dialect": "vllm"}, "dialect is 'vllm'; this gateway speaks 'tensorrt_llm'"),
+        ({**SERVING, "engine_version": 3}, "engine_version is 3; expected 2, the folder's name"),
+        ([SERVING], "serving.json: list indices must be integers"),
     ],
 )
 def test_a_fault_names_the_file_and_the_key(tmp_path: Path, value: object, message: str) -> None:
-    with pytest.raises(VersionUnusable) as caught:
-        load_versions(write(tmp_path, value))
-    assert message in str(caught.value)
+    (reason,) = load(write(tmp_path, value)).broken.values()
+    assert message in reason
+
+
+def test_a_version_that_cannot_be_used_leaves_the_others_alone(tmp_path: Path) -> None:
+    for number in (1, 2, 3, 4):
+        write(tmp_path, {**SERVING, "engine_version": number}, number=number)
+    (tmp_path / "2" / "chat_template.jinja").write_text("{% if %}")
+    (tmp_path / "3" / "tokenizer.json").write_text("{}")
+    (tmp_path / "4" / "tokenizer_config.json").write_bytes(b"\xff")
+    versions = load(tmp_path)
+    assert (list(versions.served), list(versions.broken)) == ([1], [2, 3, 4])
+    assert "the chat template does not parse: line 1" in versions.broken[2]
+    assert "tokenizer.json cannot be read" in versions.broken[3]
+    assert "tokenizer_config.json" in versions.broken[4]
 
 
 def test_a_gateway_without_versions_says_so(tmp_path: Path) -> None:
     for folder in (tmp_path, tmp_path / "absent"):
         with pytest.raises(VersionUnusable, match="holds no engine versions"):
-            load_versions(folder)
+            load(folder)

@@ -252,3 +252,35 @@ def test_a_gateway_that_cannot_load_says_why_and_the_old_one_goes_on(
     finally:
         config.write_text(good)
         grpc_client.load(MODEL)
+
+
+def test_a_broken_version_is_named_and_the_others_serve_on(grpc_client: Client, gateway_server: RunningServer) -> None:
+    template = gateway_server.repository / MODEL / "1" / "versions" / str(SILENT_END) / "chat_template.jinja"
+    try:
+        template.write_text("{% if %}")
+        grpc_client.load(MODEL)
+        assert grpc_client.generate(MODEL, "a b", max_tokens=9).text == "a b"
+        with pytest.raises(Rejected, match=f"version {SILENT_END} cannot be served: the chat template does not parse"):
+            grpc_client.generate(MODEL, "a b", version=SILENT_END)
+    finally:
+        template.unlink()
+        grpc_client.load(MODEL)
+    assert grpc_client.generate(MODEL, "a b", max_tokens=9, version=SILENT_END).text == "a b"
+
+
+def test_a_gateway_of_broken_versions_does_not_load_and_says_why(
+    grpc_client: Client, gateway_server: RunningServer
+) -> None:
+    folders = sorted((gateway_server.repository / MODEL / "1" / "versions").iterdir())
+    templates = [folder / "chat_template.jinja" for folder in folders]
+    try:
+        for template in templates:
+            template.write_text("{% if %}")
+        with pytest.raises(
+            Rejected, match="version 1 cannot be served: the chat template .*; version 2 cannot"
+        ) as caught:
+            grpc_client.load(MODEL)
+    finally:
+        for template in templates:
+            template.unlink()
+        grpc_client.load(MODEL)

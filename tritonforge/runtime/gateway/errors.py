@@ -23,6 +23,21 @@ class VersionUnusable(Exception):
     """The files of an engine version, or the routes, do not let the gateway serve it; found when the gateway loads."""
 
 
+class VersionBroken(Exception):
+    """A request's version is one that could not be loaded, while others could.
+
+    Args:
+        number: The version.
+        reason: Why it could not be loaded.
+    """
+
+    def __init__(self, number: int, reason: str) -> None:
+        super().__init__(
+            f"version {number} cannot be served: {reason}; build it again and load the model, or move its traffic"
+        )
+        self.number = number
+
+
 class ServerUnsuitable(Exception):
     """The server runs with settings under which the gateway cannot reach its engines; found when the gateway loads."""
 

@@ -17,14 +17,14 @@ from . import dialect
 from .answer import Answer
 from .detokenize import Detokenizer
 from .engine import ClientGone, Ended, Engine, EngineCall, Event, Failure, Mailbox, Tokens
-from .errors import EngineFailed, Status
+from .errors import EngineFailed, Status, VersionBroken
 from .meter import ERROR, REJECTED, Meter
 from .presence import Presence
 from .prompt import Prompt
 from .prompt_threads import PromptThreads
 from .request import TextRequest, parse_request
 from .routing import Routes, choose_version
-from .serving import ServedVersion
+from .serving import LoadedVersions, ServedVersion
 from .text_stream import CANCELLED, TextStream
 
 _STOP_ATTEMPTS = 5
@@ -58,7 +58,7 @@ class Gateway:
     """All requests of one gateway model, in one event loop.
 
     Args:
-        versions: Engine versions by number.
+        versions: Engine versions.
         routes: How traffic is divided among them.
         engine: Runs engine calls.
         meter: Takes the measurements.
@@ -66,7 +66,7 @@ class Gateway:
 
     def __init__(
         self,
-        versions: Mapping[int, ServedVersion],
+        versions: LoadedVersions,
         routes: Routes,
         *,
         engine: Engine,
@@ -87,6 +87,10 @@ class Gateway:
             self._meter.finished(None, REJECTED)
             sender.fail(str(error), Status.INVALID_ARG)
             return
+        except VersionBroken as error:
+            self._meter.finished(error.number, ERROR)
+            sender.fail(str(error), Status.UNAVAILABLE)
+            return
         await self._generate(plan, sender)
 
     async def _plan(self, inputs: Inputs) -> _Plan:
@@ -94,12 +98,14 @@ class Gateway:
         request = parse_request(inputs)
         number = choose_version(
             self._routes,
-            self._versions,
+            [*self._versions.served, *self._versions.broken],
             pinned=request.version,
             sticky_key=request.sticky_key,
             draw=random.random(),  # not a secret: it only divides traffic
         )
-        version = self._versions[number]
+        if number in self._versions.broken:
+            raise VersionBroken(number, self._versions.broken[number])
+        version = self._versions.served[number]
         prompt = await self._prompts.build(request, version)
         # Never the client's own id: two clients may choose the same one, and stopping goes by the id.
         call = dialect.generate_call(request, prompt, version, request_id=uuid.uuid4().hex)

@@ -19,7 +19,7 @@ from .grpc_engine import GrpcEngine
 from .metrics import TritonMeter
 from .routing import Routes, parse_routes
 from .server_address import grpc_address_of_parent
-from .serving import ServedVersion, load_versions
+from .serving import LoadedVersions, load_versions
 
 # Triton 2.51 first starts a coroutine and then notes it down. One that has ended by then makes an error in the log, and
 # is never forgotten; so none ends before the thread that started it had its turn (Python switches threads every 5 ms).
@@ -39,7 +39,8 @@ class TritonPythonModel:
         config = json.loads(args["model_config"])
         parameter = config.get("parameters", {}).get("routes", {}).get("string_value", "")
         routes = parse_routes(parameter)
-        versions = load_versions(Path(args["model_repository"]) / args["model_version"] / "versions")
+        folder = Path(args["model_repository"]) / args["model_version"] / "versions"
+        versions = load_versions(folder, dialect=dialect.NAME)
         _check(routes, versions)
         self._gateway = Gateway(
             versions,
@@ -96,13 +97,14 @@ def _inputs_of(request: Any) -> Inputs:
         raise RequestRejected(f"the input tensors cannot be read: {error}") from error
 
 
-def _check(routes: Routes, versions: Mapping[int, ServedVersion]) -> None:
-    known = ", ".join(str(number) for number in versions)
-    for number, weight in routes.shares.items():
-        if weight > 0 and number not in versions:
+def _check(routes: Routes, versions: LoadedVersions) -> None:
+    numbers = sorted([*versions.served, *versions.broken])
+    known = ", ".join(str(number) for number in numbers)
+    for number, share in routes.shares.items():
+        if share > 0 and number not in numbers:
             raise VersionUnusable(f"parameter routes gives version {number} a weight; served versions are {known}")
-    for version in versions.values():
-        if version.dialect != dialect.NAME:
-            raise VersionUnusable(
-                f"version {version.number} speaks dialect {version.dialect!r}; this gateway speaks {dialect.NAME!r}"
-            )
+    reasons = [f"version {number} cannot be served: {reason}" for number, reason in versions.broken.items()]
+    if not versions.served:
+        raise VersionUnusable("; ".join(reasons))
+    for reason in reasons:
+        pb_utils.Logger.log_error(reason)

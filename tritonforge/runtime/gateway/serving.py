@@ -58,18 +58,52 @@ class ServedVersion:
     vocab_size: int
 
 
-def load_versions(folder: Path) -> Mapping[int, ServedVersion]:
-    """Every version in `folder`, one sub-folder each, named by its number.
+@dataclass(frozen=True, slots=True)
+class LoadedVersions:
+    """The versions that a gateway has files of. No number is in both.
+
+    Args:
+        served: Those that can be served.
+        broken: Why each of the others cannot.
+    """
+
+    served: Mapping[int, ServedVersion]
+    broken: Mapping[int, str]
+
+
+def load_versions(folder: Path, *, dialect: str) -> LoadedVersions:
+    """Every version in `folder`, one sub-folder each, named by its number. One that is broken leaves the others alone.
+
+    Args:
+        folder: Holds the versions.
+        dialect: The one that the gateway speaks.
 
     Raises:
-        VersionUnusable: There is none, or the files of one cannot be used.
+        VersionUnusable: There is no version at all.
     """
     numbered = [path for path in folder.iterdir() if path.name.isdigit()] if folder.is_dir() else []
     if not numbered:
         raise VersionUnusable(f"{folder} holds no engine versions; expected a folder per version, named by its number")
     tokenizers = SharedTokenizers()
-    versions = [_load_version(path, tokenizers) for path in sorted(numbered, key=lambda path: int(path.name))]
-    return {version.number: version for version in versions}
+    served: dict[int, ServedVersion] = {}
+    broken: dict[int, str] = {}
+    for path in sorted(numbered, key=lambda path: int(path.name)):
+        try:
+            version = _load_version(path, tokenizers)
+            _check(version, number=int(path.name), dialect=dialect)
+            served[version.number] = version
+        except VersionUnusable as error:
+            broken[int(path.name)] = str(error)
+        except Exception as error:  # noqa: BLE001 (files are foreign; whatever is wrong with them, the others are not)
+            broken[int(path.name)] = f"{path}: {type(error).__name__}: {error}"
+    return LoadedVersions(served, broken)
+
+
+def _check(version: ServedVersion, *, number: int, dialect: str) -> None:
+    if version.number != number:
+        raise VersionUnusable(f"engine_version is {version.number}; expected {number}, the folder's name")
+    if version.dialect != dialect:
+        raise VersionUnusable(f"dialect is {version.dialect!r}; this gateway speaks {dialect!r}")
 
 
 def _load_version(folder: Path, tokenizers: SharedTokenizers) -> ServedVersion:
