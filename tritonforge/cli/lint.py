@@ -8,7 +8,8 @@ from pathlib import Path
 
 import click
 
-from tritonforge.cli.output import json_option, print_json
+from tritonforge.cli.output import json_option, print_json, print_line
+from tritonforge.cli.printable import printable
 from tritonforge.repository.lint import Finding, Severity, explanation_of, lint
 
 COLOURS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.INFO: "cyan"}
@@ -41,7 +42,7 @@ def _print(findings: Sequence[Finding]) -> None:
     for finding in findings:
         place = f"{finding.path}:{finding.line}" if finding.line is not None else str(finding.path)
         severity = click.style(finding.severity.value, fg=COLOURS[finding.severity])
-        click.echo(f"{place}: {severity}: {finding.message} [{finding.code}]")
-        click.echo(f"    fix: {finding.fix}")
+        click.echo(f"{printable(place)}: {severity}: {printable(finding.message)} [{finding.code}]")
+        print_line(f"    fix: {finding.fix}")
     counts = Counter(finding.severity for finding in findings)
     click.echo(", ".join(f"{severity.value}: {counts[severity]}" for severity in Severity))

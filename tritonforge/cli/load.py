@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from tritonforge.cli.connection import server_options
-from tritonforge.cli.output import json_option, print_json
+from tritonforge.cli.output import json_option, print_json, print_line
 from tritonforge.client import Client
 
 
@@ -21,4 +21,4 @@ def command(client: Client, model: str, *, as_json: bool) -> None:
         print_json({"model": model, "versions": versions})
         return
     for entry in versions:
-        click.echo(f"{model} version {entry.version}: {entry.state} {entry.reason.strip()}".rstrip())
+        print_line(f"{model} version {entry.version}: {entry.state} {entry.reason.strip()}".rstrip())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import io
 import sys
 import traceback
 from collections.abc import Sequence
@@ -10,6 +11,7 @@ from collections.abc import Sequence
 import click
 
 from tritonforge import __version__
+from tritonforge.cli.printable import printable
 from tritonforge.errors import TritonforgeError, did_you_mean
 
 # Command name → (module in tritonforge.cli, one-line help). The module is imported only when its command is chosen or
@@ -71,7 +73,9 @@ def run(argv: Sequence[str] | None = None) -> int:
     try:
         code = group.main(args=None if argv is None else list(argv), prog_name="tritonforge", standalone_mode=False)
     except click.ClickException as error:
-        error.show()
+        shown = io.StringIO()
+        error.show(shown)  # the usage, and the message with what was typed
+        click.echo(_lines(shown.getvalue()), err=True, nl=False)
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
         click.echo("interrupted", err=True)
@@ -93,6 +97,10 @@ def run(argv: Sequence[str] | None = None) -> int:
 
 def show_error(error: TritonforgeError) -> None:
     """Print an error and its hint on standard error."""
-    click.echo(f"{click.style('error:', fg='red', bold=True)} {error.message}", err=True)
+    click.echo(f"{click.style('error:', fg='red', bold=True)} {_lines(error.message)}", err=True)
     if error.hint:
-        click.echo(f"{click.style('hint:', fg='cyan')} {error.hint}", err=True)
+        click.echo(f"{click.style('hint:', fg='cyan')} {_lines(error.hint)}", err=True)
+
+
+def _lines(message: str) -> str:
+    return printable(message, kept="\n")

@@ -11,13 +11,18 @@ from pathlib import Path
 import click
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
+
+from tritonforge.cli.printable import printable
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 
 
 def print_json(value: object) -> None:
     """Print a result (dataclass, mapping, list or plain value) as one JSON document on standard output."""
-    click.echo(json.dumps(plain(value), indent=2, ensure_ascii=False))
+    text = json.dumps(plain(value), indent=2, ensure_ascii=False)
+    # JSON leaves some controls of a terminal as they are; only strings can hold them, where an escape says the same.
+    click.echo("".join(char if char.isprintable() or char == "\n" else json.dumps(char)[1:-1] for char in text))
 
 
 def plain(value: object) -> object:
@@ -37,11 +42,11 @@ def plain(value: object) -> object:
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]], *, title: str | None = None) -> None:
     """Print rows as a table on standard output."""
-    table = Table(title=title, title_justify="left", header_style="bold")
+    table = Table(title=None if title is None else Text(printable(title)), title_justify="left", header_style="bold")
     for column in columns:
         table.add_column(column, overflow="fold")  # a name that was cut cannot be copied
     for row in rows:
-        table.add_row(*("" if cell is None else str(cell) for cell in row))
+        table.add_row(*(Text("" if cell is None else printable(str(cell), kept="\n")) for cell in row))
     Console().print(table)
 
 
@@ -49,9 +54,14 @@ def print_fields(fields: Mapping[str, object]) -> None:
     """Print name and value pairs, one a line, with the values aligned."""
     width = max((len(name) for name in fields), default=0)
     for name, value in fields.items():
-        click.echo(f"{name.ljust(width)}  {value}")
+        print_line(f"{name.ljust(width)}  {value}")
+
+
+def print_line(text: str) -> None:
+    """One line on standard output."""
+    click.echo(printable(text))
 
 
 def say(message: str) -> None:
     """One line of progress on standard error."""
-    click.echo(message, err=True)
+    click.echo(printable(message), err=True)
