@@ -81,6 +81,8 @@ def test_a_gateway_that_does_not_load_gets_its_old_weights_back(repository: Path
         ({3: 1.0}, "there is no version 3; published versions: 1, 2"),
         ({1: -1.0}, "weight of version 1 is -1.0"),
         ({1: float("inf")}, "weight of version 1 is inf"),
+        ({1: float("nan")}, "weight of version 1 is nan"),
+        ({1: 1e308, 2: 1e308}, "weight of version 1 is 1e+308; expected a number from 0 to 1e+09"),
         ({1: 0.0, 2: 0.0}, "all weights are 0"),
         ({}, "all weights are 0"),
     ],

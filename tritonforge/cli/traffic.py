@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -41,13 +43,22 @@ def command(
     Versions that are not named get nothing: `traffic ./model_repository smollm2 1=95 2=5`.
     """
     if weights:
-        routes = change_traffic(repository, model, dict(weights), server=server_of(repository, url))
+        routes = change_traffic(repository, model, _by_version(weights), server=server_of(repository, url))
     else:
         routes = read_routes(repository, model)
     if as_json:
         print_json({"model": model, "weights": routes.weights, "shares": routes.shares})
     else:
         _show(model, routes)
+
+
+def _by_version(weights: Sequence[tuple[int, float]]) -> dict[int, float]:
+    """Weight by version; one that is named twice is a mistake, not a correction."""
+    named = dict(weights)
+    if len(named) < len(weights):
+        twice = next(number for number, count in Counter(number for number, _ in weights).items() if count > 1)
+        raise click.UsageError(f"version {twice} is given more than one weight")
+    return named
 
 
 def _show(model: str, routes: Routes) -> None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from tritonforge.errors import RepositoryError
+from tritonforge.spec.model import MAX_WEIGHT
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ def check_weights(model: str, weights: Mapping[int, float], *, published: Collec
     """Refuse weights that cannot route a request.
 
     Raises:
-        RepositoryError: A version is unknown, a weight is negative or not a number, or all are zero.
+        RepositoryError: A version is unknown, a weight is negative, too large or not a number, or all are zero.
     """
     known = ", ".join(str(number) for number in sorted(published)) or "none"
     for number, weight in weights.items():
@@ -50,8 +50,9 @@ def check_weights(model: str, weights: Mapping[int, float], *, published: Collec
                 f"{model}: there is no version {number}; published versions: {known}",
                 hint="build and publish the version first",
             )
-        if not math.isfinite(weight) or weight < 0:
-            raise RepositoryError(f"{model}: weight of version {number} is {weight}; expected a number of 0 or more")
+        if not 0 <= weight <= MAX_WEIGHT:
+            expected = f"expected a number from 0 to {MAX_WEIGHT:g}"
+            raise RepositoryError(f"{model}: weight of version {number} is {weight}; {expected}")
     if not sum(weights.values()) > 0:
         raise RepositoryError(f"{model}: all weights are 0; expected at least one above 0")
 

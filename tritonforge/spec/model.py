@@ -56,7 +56,8 @@ class VersionSpec(ForgeModel):
 
 
 Versions = Annotated[dict[VersionNumber, VersionSpec], Field(min_length=1, json_schema_extra=VERSION_KEYS)]
-Weight = Annotated[float, Field(ge=0, le=1e9)]
+MAX_WEIGHT = 1e9  # far above any share, and far below where a sum of weights loses its precision or its measure
+Weight = Annotated[float, Field(ge=0, le=MAX_WEIGHT)]
 
 
 def _all_to_the_lowest(fields: dict[str, Any]) -> dict[int, float]:
