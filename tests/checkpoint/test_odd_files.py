@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.checkpoints import write_chatglm, write_llama
+from tritonforge.checkpoint.convert import convert
 from tritonforge.checkpoint.digest import checkpoint_digest
 from tritonforge.checkpoint.gguf.importer import import_gguf
 from tritonforge.checkpoint.inspect import inspect
@@ -111,6 +112,13 @@ def test_an_impossible_folder_is_an_error_of_ours(tmp_path: Path, place: str) ->
     for read in (open_checkpoint, inspect, checkpoint_digest):
         with pytest.raises(CheckpointError):
             read(tmp_path / place)
+
+
+@pytest.mark.parametrize("place", ["x" * 300, "file/out"])
+def test_an_impossible_output_is_an_error_of_ours(tmp_path: Path, place: str) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(CheckpointError, match="cannot be written: File (name too long|exists)"):
+        convert(write_llama(tmp_path / "hf", tokenizer=None), tmp_path / place)
 
 
 def test_a_file_that_vanishes_before_its_tensors_are_read_is_named(tmp_path: Path) -> None:

@@ -14,12 +14,13 @@ def check_free(out: Path) -> None:
     """Refuse an output that would overwrite something. A folder with nothing in it is free.
 
     Raises:
-        CheckpointError: Something is there.
+        CheckpointError: Something is there, or there can be nothing of that name.
     """
-    if out.is_dir() and not any(out.iterdir()):
-        return
-    if out.exists() or out.is_symlink():
-        raise CheckpointError(f"{out}: exists already", hint="choose another output folder, or remove this one")
+    with _writing(out):
+        if out.is_dir() and not any(out.iterdir()):
+            return
+        if out.exists() or out.is_symlink():
+            raise CheckpointError(f"{out}: exists already", hint="choose another output folder, or remove this one")
 
 
 @contextlib.contextmanager
@@ -29,9 +30,14 @@ def output_folder(out: Path) -> Iterator[Path]:
     Raises:
         CheckpointError: It cannot be written.
     """
+    with _writing(out), staged_folder(out) as folder:
+        yield folder
+
+
+@contextlib.contextmanager
+def _writing(out: Path) -> Iterator[None]:
     try:
-        with staged_folder(out) as folder:
-            yield folder
+        yield
     except OSError as error:
         raise CheckpointError(
             f"{out}: cannot be written: {error.strerror or error}",

@@ -22,13 +22,15 @@ def naming(path: Path, action: str = "written", *, hint: str | None = None) -> I
     Args:
         path: The file.
         action: What is being done to it, as a past participle.
-        hint: What to do when it fails; a full disk has a hint of its own.
+        hint: What to do when it fails; a full disk has a hint of its own, as has a folder without the right to write.
     """
     try:
         yield
     except OSError as error:
         if error.errno in {errno.ENOSPC, errno.EDQUOT}:
             hint = "free some space on that file system"
+        elif hint is None and error.errno in {errno.EROFS, errno.EACCES, errno.EPERM}:
+            hint = "make it writable, or use a repository in another place"
         raise PublishFailed(f"{path}: cannot be {action}: {error.strerror or error}", hint=hint) from error
 
 
