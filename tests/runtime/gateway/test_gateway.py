@@ -228,6 +228,17 @@ def test_an_engine_that_is_not_loaded_is_named_with_what_to_do() -> None:
     assert status is Status.UNAVAILABLE
 
 
+def test_an_engine_whose_process_has_ended_is_named_with_what_to_do() -> None:
+    client = serve(ScriptedEngine([Failure("Stub process 'm_engine_v1_0_0' is not healthy.")]))
+    assert client.error is not None
+    message, status = client.error
+    assert message.startswith(
+        "engine model 'm_engine_v1': its process has ended (Stub process 'm_engine_v1_0_0' is not"
+    )
+    assert "unload it and load it again (tritonforge unload m_engine_v1, then load; or POST" in message
+    assert status is Status.UNAVAILABLE
+
+
 def test_a_wrong_request_never_reaches_the_engine() -> None:
     engine, meter = ScriptedEngine([]), Meter()
     client = serve(engine, meter=meter, max_tokens=0)

@@ -276,9 +276,7 @@ def test_a_gateway_of_broken_versions_does_not_load_and_says_why(
     try:
         for template in templates:
             template.write_text("{% if %}")
-        with pytest.raises(
-            Rejected, match="version 1 cannot be served: the chat template .*; version 2 cannot"
-        ) as caught:
+        with pytest.raises(Rejected, match="version 1 cannot be served: the chat template .*; version 2 cannot"):
             grpc_client.load(MODEL)
     finally:
         for template in templates:

@@ -7,6 +7,7 @@ inputs are sent only when they carry something, so that an engine whose config l
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -63,6 +64,11 @@ def stop_call(call: EngineCall) -> EngineCall:
         "stop": _flag(on=True),
     }
     return EngineCall(call.engine_model, call.engine_version, call.request_id, inputs, ("output_ids",))
+
+
+def probe_call(call: EngineCall, *, request_id: str) -> EngineCall:
+    """A call that any engine in good health answers at once: it stops a request that does not exist."""
+    return replace(stop_call(call), request_id=request_id)
 
 
 def read_tokens(outputs: Mapping[str, Array]) -> Tokens | None:

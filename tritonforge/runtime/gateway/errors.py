@@ -7,6 +7,14 @@ import enum
 # What Triton 2.51 says of a model that it does not have, or that is not loaded.
 _ABSENT = ("is not ready", "is not found", "unknown model", "no available versions")
 
+# What it says of one whose process has ended. It never answers the requests that were under way then.
+_DEAD = "is not healthy"
+
+
+def is_dead(reason: str) -> bool:
+    """Whether an engine's error means that its process has ended, and with it all its requests."""
+    return _DEAD in reason
+
 
 class Status(enum.Enum):
     """Whose fault an error is, by the names that Triton gives its error codes."""
@@ -52,11 +60,18 @@ class EngineFailed(Exception):
 
     def __init__(self, engine_model: str, reason: str) -> None:
         absent = any(words in reason for words in _ABSENT)
-        if absent:
-            load = f"tritonforge load {engine_model}, or POST v2/repository/models/{engine_model}/load"
+        models = f"v2/repository/models/{engine_model}"
+        if is_dead(reason):
+            # Triton 2.51 calls a load of a model whose files are the same a success, and does nothing.
+            super().__init__(
+                f"engine model {engine_model!r}: its process has ended ({reason}); unload it and load it again "
+                f"(tritonforge unload {engine_model}, then load; or POST {models}/unload, then {models}/load)"
+            )
+        elif absent:
+            load = f"tritonforge load {engine_model}, or POST {models}/load"
             super().__init__(f"engine model {engine_model!r} is not ready; load it ({load}), or move its traffic")
         else:
             super().__init__(f"engine model {engine_model!r}: {reason}")
         self.engine_model = engine_model
         self.reason = reason
-        self.status = Status.UNAVAILABLE if absent else Status.INTERNAL
+        self.status = Status.UNAVAILABLE if absent or is_dead(reason) else Status.INTERNAL

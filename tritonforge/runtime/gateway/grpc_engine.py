@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import uuid
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -19,7 +20,9 @@ from tritonclient.grpc import service_pb2, service_pb2_grpc
 
 from ..tensors import Array
 from . import dialect
-from .engine import Ended, EngineCall, Failure, Mailbox
+from .engine import EngineCall, Failure, Mailbox
+from .errors import is_dead
+from .running_calls import RunningCalls
 
 _CHANNEL_OPTIONS = (
     ("grpc.max_send_message_length", -1),
@@ -30,6 +33,8 @@ _CHANNEL_OPTIONS = (
 )
 _DATATYPES = {"int32": "INT32", "uint64": "UINT64", "float32": "FP32", "bool": "BOOL"}
 _DTYPES = {datatype: np.dtype(name) for name, datatype in _DATATYPES.items()}
+_SILENCE_S = 5.0
+_STOP_DEADLINE_S = 5.0
 _log = logging.getLogger(__name__)
 
 
@@ -43,36 +48,59 @@ class GrpcEngine:
     def __init__(self, address: str) -> None:
         self._address = address
         self._stub: Any = None
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._running = RunningCalls()
+        self._look: asyncio.Task[None] | None = None
 
     def start(self, call: EngineCall, mailbox: Mailbox) -> None:
         """Send the call; its events come to the mailbox until `Ended`."""
-        task = asyncio.ensure_future(self._run(call, mailbox))
-        # The loop keeps only weak references to tasks.
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._begin(call, mailbox)
+        if self._look is None or self._look.done():
+            self._look = asyncio.ensure_future(self._look_after_silent_engines())
 
     async def send_stop(self, stop: EngineCall) -> None:
-        """Send a call that stops another one, and wait for its answer."""
+        """Send a call that stops another one, and wait for its answer, but not for ever."""
         mailbox = Mailbox()
-        await self._run(stop, mailbox)
-        for event in await mailbox.read():
+        done, _ = await asyncio.wait({self._begin(stop, mailbox)}, timeout=_STOP_DEADLINE_S)
+        for event in await mailbox.read() if done else ():
             if isinstance(event, Failure):
                 _log.info("engine model %s on stopping %s: %s", stop.engine_model, stop.request_id, event.reason)
+
+    def _begin(self, call: EngineCall, mailbox: Mailbox) -> asyncio.Task[None]:
+        task = asyncio.ensure_future(self._run(call, mailbox))
+        self._running.add(call, mailbox, task)
+        return task
 
     async def _run(self, call: EngineCall, mailbox: Mailbox) -> None:
         try:
             async for answer in self._connected().ModelStreamInfer(_only(_message(call))):
+                self._running.heard_of(call.engine_model)
                 if answer.error_message:
-                    mailbox.put(Failure(answer.error_message))
+                    self._fail(call, mailbox, answer.error_message)
                     continue
                 tokens = dialect.read_tokens(_outputs(answer.infer_response))
                 if tokens is not None:
                     mailbox.put(tokens)
         except grpc.RpcError as error:
-            mailbox.put(Failure(self._reason(error)))
-        finally:
-            mailbox.put(Ended())
+            self._fail(call, mailbox, self._reason(error))
+        except Exception as error:  # noqa: BLE001 (top of a task: its client must never hang)
+            _log.exception("a call of engine model %s failed", call.engine_model)
+            self._fail(call, mailbox, f"{type(error).__name__}: {error}")
+
+    def _fail(self, call: EngineCall, mailbox: Mailbox, reason: str) -> None:
+        mailbox.put(Failure(reason))
+        if is_dead(reason):
+            self._running.fail_all(call.engine_model, reason)
+
+    async def _look_after_silent_engines(self) -> None:
+        """Find engines whose process has ended; Triton says so only to new requests, and calls such a model ready."""
+        probes: dict[str, asyncio.Task[None]] = {}
+        while self._running:
+            await asyncio.sleep(_SILENCE_S)
+            for call in self._running.silent(_SILENCE_S):
+                before = probes.get(call.engine_model)
+                if before is None or before.done():  # an engine that is too busy to answer gets one at a time
+                    probe = dialect.probe_call(call, request_id=uuid.uuid4().hex)
+                    probes[call.engine_model] = self._begin(probe, Mailbox())
 
     def _connected(self) -> Any:
         if self._stub is None:  # a channel belongs to the running event loop, which is not there before a request is
