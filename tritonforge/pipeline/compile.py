@@ -12,6 +12,7 @@ from pathlib import Path
 from tritonforge import __version__
 from tritonforge.artifacts import EngineArtifact, TokenizerArtifact
 from tritonforge.checkpoint.convert import convert
+from tritonforge.checkpoint.prove_tokenizer import prove_tokenizer
 from tritonforge.checkpoint.source import SourceCheckpoint, open_checkpoint
 from tritonforge.checkpoint.tokenizer import find_tokenizer
 from tritonforge.engine.build import build
@@ -65,6 +66,7 @@ def compile_version(plan: VersionPlan, folder: Path, *, cache: Path, on_event: O
     folder_of_source = checkpoint_folder(plan.source, digest=plan.checkpoint_digest, cache=cache, on_event=on_event)
     source = open_checkpoint(folder_of_source)
     tokenizer = find_tokenizer(source)
+    prove_tokenizer(source, tokenizer)
     checkpoint = convert(
         source.folder,
         folder / f"{name}-checkpoint",
