@@ -61,6 +61,23 @@ def test_scaling_that_contradicts_itself_is_a_reason(tmp_path: Path) -> None:
     assert "low_freq_factor 1 is not below high_freq_factor 1" in info.reasons[0]
 
 
+def test_the_tokenizer_is_shown_by_its_kind(tmp_path: Path) -> None:
+    info = inspect(write_llama(tmp_path))
+    assert (info.tokenizer, info.tokenizer_problem) == ("huggingface", None)
+
+
+def test_a_missing_tokenizer_is_shown_and_no_failure(tmp_path: Path) -> None:
+    found = as_json("inspect", str(write_llama(tmp_path, tokenizer=None)))
+    assert (found["supported"], found["tokenizer"]) == (True, None)
+    assert "holds neither tokenizer.json nor tokenizer.model" in str(found["tokenizer_problem"])
+
+
+def test_a_template_that_the_gateway_cannot_use_is_shown_and_no_failure(tmp_path: Path) -> None:
+    (write_llama(tmp_path) / "chat_template.jinja").write_text("{% for %}")
+    output = CliRunner().invoke(group, ["inspect", str(tmp_path)], catch_exceptions=False).output
+    assert "chat_template.jinja: cannot be used to compile the chat template" in output
+
+
 def test_an_unsupported_checkpoint_is_described_with_its_reasons(tmp_path: Path) -> None:
     source = write_llama(tmp_path, tokenizer=None, rope_scaling={"type": "yarn", "factor": 2.0}, num_experts=8)
     found = as_json("inspect", str(source))

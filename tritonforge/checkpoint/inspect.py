@@ -1,4 +1,4 @@
-"""What a checkpoint is, and whether it is supported: reads config.json and tensor headers, no tensor."""
+"""What a checkpoint is, and whether it is supported: reads config.json, tensor headers and the tokenizer, no tensor."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from pathlib import Path
 
 from tritonforge.checkpoint.families import family_of
 from tritonforge.checkpoint.families.base import ENGINES, SourceFacts
+from tritonforge.checkpoint.prove_tokenizer import prove_tokenizer
 from tritonforge.checkpoint.source import DERIVED, SourceCheckpoint, architecture_in, open_checkpoint, read_config_json
+from tritonforge.checkpoint.tokenizer import find_tokenizer
 from tritonforge.errors import CheckpointError, UnsupportedModel
 from tritonforge.formats.safetensors import TensorFolder
 from tritonforge.formats.trtllm import FLOAT_TYPES, TrtllmConfig
@@ -43,6 +45,8 @@ class CheckpointInfo:
         tied_embeddings: lm_head and embedding are one tensor.
         vocab_size: Rows of the embedding; ChatGLM: the padded size.
         max_position: Positions that the model was trained for.
+        tokenizer: Kind of its tokenizer; None when there is none that can be used.
+        tokenizer_problem: Why there is none.
     """
 
     family: str | None
@@ -64,6 +68,8 @@ class CheckpointInfo:
     tied_embeddings: bool | None = None
     vocab_size: int | None = None
     max_position: int | None = None
+    tokenizer: str | None = None
+    tokenizer_problem: str | None = None
 
 
 def inspect(folder: Path) -> CheckpointInfo:
@@ -91,7 +97,7 @@ def _describe_supported(source: SourceCheckpoint) -> CheckpointInfo:
         parameters=sum(math.prod(shape) for shape in shapes.values()),
         dtype=_stored_dtype(source.weights),
     )
-    return _with_sizes(info, source.config)
+    return _with_tokenizer(_with_sizes(info, source.config), source)
 
 
 def _describe_refused(folder: Path, error: UnsupportedModel) -> CheckpointInfo:
@@ -134,6 +140,16 @@ def _with_sizes(info: CheckpointInfo, config: TrtllmConfig) -> CheckpointInfo:
         vocab_size=config.vocab_size,
         max_position=config.max_position_embeddings,
     )
+
+
+def _with_tokenizer(info: CheckpointInfo, source: SourceCheckpoint) -> CheckpointInfo:
+    """The weights of a checkpoint without a usable tokenizer can be converted all the same."""
+    try:
+        tokenizer = find_tokenizer(source)
+        prove_tokenizer(source, tokenizer)
+    except CheckpointError as error:
+        return replace(info, tokenizer_problem=error.message)
+    return replace(info, tokenizer=tokenizer.kind)
 
 
 def _count(weights: TensorFolder) -> int:
