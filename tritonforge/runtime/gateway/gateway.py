@@ -93,6 +93,10 @@ class Gateway:
             return
         await self._generate(plan, sender)
 
+    def close(self) -> None:
+        """Give up what no client waits for any more; call it once, after the last request."""
+        self._prompts.close()
+
     async def _plan(self, inputs: Inputs) -> _Plan:
         received_s = time.monotonic()
         request = parse_request(inputs)

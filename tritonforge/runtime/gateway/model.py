@@ -54,6 +54,10 @@ class TritonPythonModel:
         noted = asyncio.sleep(_NOTED_AFTER_S)
         await asyncio.gather(noted, *(self._serve(request) for request in requests))
 
+    def finalize(self) -> None:
+        """End the threads; Triton calls it when no request is under way."""
+        self._gateway.close()
+
     async def _serve(self, request: Any) -> None:
         sender = _TritonSender(request.get_response_sender())
         try:

@@ -51,12 +51,6 @@ class RunningCalls:
                 mailbox.put(Failure(reason))
                 task.cancel()
 
-    def cancel_all(self) -> None:
-        """End all calls, without a reason."""
-        for model in self._models.values():
-            for task in model.calls:
-                task.cancel()
-
     def _remove(self, engine_model: str, task: asyncio.Task[None]) -> None:
         model = self._models[engine_model]
         _, mailbox = model.calls.pop(task)
