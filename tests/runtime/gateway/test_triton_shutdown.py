@@ -24,16 +24,21 @@ def test_streams_under_way_finish_and_the_server_ends_soon_after(tmp_path: Path)
     arrived: set[int] = set()
 
     def one(number: int) -> tuple[str | None, float]:
+        reason = None
         for chunk in client.stream(MODEL, "a", max_tokens=100, version=SLOW):
             arrived.add(number)
-        return chunk.finish_reason, time.monotonic()
+            reason = chunk.finish_reason
+        return reason, time.monotonic()
 
-    with start_embedded(repository, options=options) as server, Client(server.grpc_url, timeout_s=30) as client:
-        with ThreadPoolExecutor(4) as pool:
-            streams = [pool.submit(one, number) for number in range(4)]
-            wait_until(lambda: len(arrived) == 4, "the first tokens of all streams")
-            assert server.stop() == 0
-            stopped_s = time.monotonic()
-            ends = [stream.result() for stream in streams]
+    with (
+        start_embedded(repository, options=options) as server,
+        Client(server.grpc_url, timeout_s=30) as client,
+        ThreadPoolExecutor(4) as pool,
+    ):
+        streams = [pool.submit(one, number) for number in range(4)]
+        wait_until(lambda: len(arrived) == 4, "the first tokens of all streams")
+        assert server.stop() == 0
+        stopped_s = time.monotonic()
+        ends = [stream.result() for stream in streams]
     assert {reason for reason, _ in ends} == {"length"}
     assert stopped_s - max(ended_s for _, ended_s in ends) < EXIT_TIMEOUT_S / 2
