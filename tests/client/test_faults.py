@@ -32,7 +32,8 @@ CONFIG = b'{"name":"m","backend":"python","input":[{"name":"text_input","data_ty
 
 
 def whole(body: bytes, status: bytes = b"200 OK") -> bytes:
-    return b"HTTP/1.1 %s\r\nContent-Length: %d\r\n\r\n%s" % (status, len(body), body)
+    """An answer after which the connection ends, and says so: a client that kept it would meet its end instead."""
+    return b"HTTP/1.1 %s\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s" % (status, len(body), body)
 
 
 @contextmanager
