@@ -16,6 +16,8 @@ from tritonforge.runtime.tensors import RequestRejected
 
 USER = ({"role": "user", "content": "Hi"},)
 
+GROWING = "{{% set n = namespace(t='abcdefgh') %}}{{% for i in range(60) %}}{}{{% endfor %}}"
+
 
 def render(source: str, messages: tuple[dict[str, object], ...] = USER) -> str:
     return ChatTemplate(source, {"bos_token": "<s>"}).render(messages)
@@ -77,6 +79,9 @@ def test_what_a_template_may_not_do_is_an_error_of_the_request(source: str) -> N
         ("{% if 'a' * 3000000000 %}{% endif %}", "writes more than 4194304 characters"),
         ("{{ 10 ** 1000000000 }}", "computes 10 ** 1000000000"),
         ("{% for i in range(5) %}{{ 'a' * 1000000 }}{% endfor %}", "writes more than 4194304 characters"),
+        (GROWING.format("{% set n.t = n.t ~ n.t %}"), "writes more than 4194304 characters"),
+        (GROWING.format("{% set n.t = n.t + n.t %}"), "writes more than 4194304 characters"),
+        (GROWING.format("{% set t %}{{ n.t }}{{ n.t }}{% endset %}{% set n.t = t %}"), "writes more than 4194304"),
         ("{% for i in range(5000) %}" + "a" * 1000 + "{% endfor %}", "writes more than 4194304 characters"),
     ],
 )
@@ -90,9 +95,9 @@ def test_a_template_has_limits(source: str, reason: str) -> None:
 
 
 def test_arithmetic_of_templates_stays() -> None:
-    assert render("{{ 2 * 3 }} {{ 'ab' * 2 }} {{ 2 ** 10 }} {{ 2 ** 0.5 }} {{ [0] * 2 }}") == (
-        f"6 abab 1024 {2**0.5} [0, 0]"
-    )
+    assert render(
+        "{{ 2 * 3 }} {{ 'ab' * 2 }} {{ 2 ** 10 }} {{ 2 ** 0.5 }} {{ [0] * 2 }} {{ 1 + 2 }} {{ 'a' ~ 1 ~ nothing }}"
+    ) == (f"6 abab 1024 {2**0.5} [0, 0] 3 a1")
 
 
 def test_a_template_that_is_nested_too_deeply_is_found_at_load_time() -> None:

@@ -10,9 +10,10 @@ from __future__ import annotations
 import datetime
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 import jinja2
+import jinja2.compiler
 import jinja2.ext
 import jinja2.nodes
 import jinja2.parser
@@ -85,14 +86,26 @@ class _LimitReached(Exception):
     """What a template did beyond its limits, as the rest of a sentence about it."""
 
 
+class _CodeGenerator(jinja2.compiler.CodeGenerator):
+    """Has the results of `~` checked, which no sandbox intercepts: in a loop they double."""
+
+    def visit_Concat(self, node: jinja2.nodes.Concat, frame: jinja2.compiler.Frame) -> None:  # noqa: N802
+        self.write("environment.bounded(")
+        super().visit_Concat(node, frame)
+        self.write(")")
+
+
 class _Environment(jinja2.sandbox.ImmutableSandboxedEnvironment):
     """The sandbox, with limits for what a single operator makes."""
 
+    code_generator_class = _CodeGenerator
     # jinja2 computes constant expressions while it compiles, except those with intercepted operators.
-    intercepted_binops = frozenset({"*", "**"})
+    intercepted_binops = frozenset({"+", "*", "**"})
 
     def call_binop(self, context: jinja2.runtime.Context, operator: str, left: Any, right: Any) -> Any:
-        """Compute `*` and `**`."""
+        """Compute `+`, `*` and `**`."""
+        if operator == "+":
+            return self.bounded(super().call_binop(context, operator, left, right))
         if operator == "*":
             for repeated, times in ((left, right), (right, left)):
                 if isinstance(repeated, str | list | tuple) and isinstance(times, int):
@@ -100,6 +113,18 @@ class _Environment(jinja2.sandbox.ImmutableSandboxedEnvironment):
         elif isinstance(left, int) and isinstance(right, int) and left.bit_length() * right > _LARGEST_POWER_BITS:
             raise _LimitReached(f"computes {left} ** {right}")
         return super().call_binop(context, operator, left, right)
+
+    def bounded(self, value: Any) -> Any:
+        """The value itself, unless it is a text or a list that is too long."""
+        if isinstance(value, str | list | tuple):
+            _check_size(len(value))
+        return value
+
+
+@jinja2.pass_context
+def _bounded_output(context: jinja2.runtime.Context, value: Any) -> Any:
+    # What `{% set x %}…{% endset %}` keeps grows by outputs. Without a context jinja2 would compute it at load time.
+    return cast("_Environment", context.environment).bounded(value)
 
 
 def _check_size(characters: int) -> None:
@@ -122,6 +147,7 @@ def _environment() -> jinja2.Environment:
     environment = _Environment(
         # What a template computes counts as rendering, which has a time limit.
         optimized=False,
+        finalize=_bounded_output,
         trim_blocks=True,
         lstrip_blocks=True,
         extensions=[jinja2.ext.loopcontrols, _GenerationTag],
