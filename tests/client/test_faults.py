@@ -59,7 +59,7 @@ def answering(*answers: Part | list[Part]) -> Iterator[int]:
                         else:
                             done.wait(10 if part is None else part)
 
-        thread = threading.Thread(target=serve)
+        thread = threading.Thread(target=serve, daemon=True)  # a test that fails leaves it waiting
         thread.start()
         yield listener.getsockname()[1]
         done.set()

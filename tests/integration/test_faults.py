@@ -43,7 +43,7 @@ def kill_later(served: Served, engine: str) -> Iterator[None]:
             wait_until(lambda: begun() > before)
             kill_worker(served, engine)
 
-        thread = threading.Thread(target=wait_and_kill)
+        thread = threading.Thread(target=wait_and_kill, daemon=True)
         thread.start()
         try:
             yield

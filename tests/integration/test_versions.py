@@ -32,7 +32,7 @@ def questions(served: Served, model: str, *, clients: int = 3) -> Iterator[list[
                 except TritonforgeError as error:
                     answers.append(error)
 
-    threads = [threading.Thread(target=ask_on) for _ in range(clients)]
+    threads = [threading.Thread(target=ask_on, daemon=True) for _ in range(clients)]
     for thread in threads:
         thread.start()
     try:
