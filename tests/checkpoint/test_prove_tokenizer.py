@@ -75,6 +75,11 @@ def test_a_template_that_does_not_end_is_ended(tmp_path: Path) -> None:
         prove(with_template(tmp_path, ENDLESS))
 
 
+def test_a_trial_that_computes_for_too_long_is_ended(tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError, match="cannot be used to .*: it takes longer than 1 s"):
+        prove(with_template(tmp_path, ENDLESS), time_limit_s=1)
+
+
 def test_a_tokenizer_that_its_library_refuses_is_named(tmp_path: Path) -> None:
     path = write_llama(tmp_path) / "tokenizer.json"
     values = json.loads(path.read_text())
