@@ -34,6 +34,7 @@ _CHANNEL_OPTIONS = (
 _DATATYPES = {"int32": "INT32", "uint64": "UINT64", "float32": "FP32", "bool": "BOOL"}
 _DTYPES = {datatype: np.dtype(name) for name, datatype in _DATATYPES.items()}
 _SILENCE_S = 5.0
+_LOOK_EVERY_S = 1.0
 _STOP_DEADLINE_S = 5.0
 _log = logging.getLogger(__name__)
 
@@ -95,7 +96,7 @@ class GrpcEngine:
         """Find engines whose process has ended; Triton says so only to new requests, and calls such a model ready."""
         probes: dict[str, asyncio.Task[None]] = {}
         while self._running:
-            await asyncio.sleep(_SILENCE_S)
+            await asyncio.sleep(_LOOK_EVERY_S)
             for call in self._running.silent(_SILENCE_S):
                 before = probes.get(call.engine_model)
                 if before is None or before.done():  # an engine that is too busy to answer gets one at a time
