@@ -69,9 +69,7 @@ def test_a_template_that_cannot_be_used_is_named_with_the_reason(tmp_path: Path,
 
 
 def test_a_template_that_does_not_end_is_ended(tmp_path: Path) -> None:
-    with pytest.raises(
-        CheckpointError, match="to encode a chat: the chat template takes longer than 2 s"
-    ):
+    with pytest.raises(CheckpointError, match="to encode a chat: the chat template takes longer than 2 s"):
         prove(with_template(tmp_path, ENDLESS))
 
 
