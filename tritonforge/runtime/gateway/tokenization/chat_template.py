@@ -70,7 +70,7 @@ class ChatTemplate:
             raise RequestRejected(f"messages: the chat template {error}") from error
         except jinja2.TemplateError as error:
             raise RequestRejected(f"messages: the chat template refuses them: {error}") from error
-        except Exception as error:  # noqa: BLE001 (a template is foreign code: TypeError, KeyError, …)
+        except Exception as error:
             raise RequestRejected(f"messages: the chat template fails: {type(error).__name__}: {error}") from error
 
     def _write(self, variables: Mapping[str, Any]) -> str:
@@ -135,7 +135,7 @@ def _check_size(characters: int) -> None:
 class _GenerationTag(jinja2.ext.Extension):
     """`{% generation %}…{% endgeneration %}` marks text for training; here it only shows its body."""
 
-    tags = {"generation"}  # noqa: RUF012 (the name and type that jinja2 asks for)
+    tags = {"generation"}
 
     def parse(self, parser: jinja2.parser.Parser) -> jinja2.nodes.Node:
         line = next(parser.stream).lineno

@@ -35,7 +35,7 @@ class TemplatePrompt:
         self._template = None
         if source is not None:
             try:
-                from .chat_template import ChatTemplate  # noqa: PLC0415 (only checkpoints with a template need jinja2)
+                from .chat_template import ChatTemplate
             except ImportError as error:
                 raise VersionUnusable(f"the chat template of {folder} needs jinja2: {error}") from error
             self._template = ChatTemplate(source, read_special_tokens(folder))
