@@ -26,7 +26,11 @@ BAD: list[tuple[str, dict[str, Any], str]] = [
     ("unknown version", {"prompt": "a", "version": 9}, "1, 2, 3"),
     ("no messages", {"messages": []}, "messages"),
     ("message without a role", {"messages": [{"content": "a"}]}, "role"),
-    ("bad words on an engine without them", {"prompt": "a", "bad_words": ["b"]}, "bad_words"),
+    (
+        "bad words on an engine without them",
+        {"prompt": "a", "bad_words": ["b"]},
+        "bad_words is given; engine version 1",
+    ),
 ]
 
 

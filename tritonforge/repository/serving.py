@@ -16,6 +16,8 @@ from tritonforge.spec.model import ResolvedVersion
 SCHEMA_VERSION = 1
 # Both engine kinds speak the tensors of the tensorrtllm backend.
 DIALECT = "tensorrt_llm"
+# Inputs of the gateway that an engine kind cannot serve: such a request is refused before it reaches the engine.
+UNSERVED_INPUTS = {"openvino": ("bad_words",)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,7 @@ def write_served(model: str, served: ServedVersion, gateway: Path) -> None:
         "limits": served.limits.model_dump(),
         "default_max_tokens": served.default_max_tokens,
         "vocab_size": served.vocab_size,
+        "unserved_inputs": list(UNSERVED_INPUTS.get(served.engine_kind, ())),
     }
     write_text(folder / SERVING_NAME, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
     for name, source in sorted(served.tokenizer.files.items()):

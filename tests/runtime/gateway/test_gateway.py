@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -282,3 +283,17 @@ def test_request_ids_are_unique() -> None:
     serve(engine)
     serve(engine)
     assert len({call.request_id for call in engine.calls}) == 2
+
+
+def test_input_that_the_engine_cannot_serve_is_refused_before_it() -> None:
+    engine, client, meter = ScriptedEngine([say("a")]), Client(), Meter()
+    unable = dataclasses.replace(version(1), unserved_inputs=("bad_words",))
+
+    async def run() -> None:
+        gateway = Gateway(LoadedVersions({1: unable}, {}), Routes({1: 1.0}, "m"), engine=engine, meter=meter)
+        await gateway.serve(inputs_of(text_input="Hi", bad_words="no"), client)
+
+    asyncio.run(run())
+    assert client.error is not None
+    assert client.error[0].startswith("bad_words is given; engine version 1 cannot serve it")
+    assert (engine.calls, [outcome for _, outcome, _ in meter.outcomes]) == ([], ["rejected"])

@@ -110,6 +110,7 @@ class Gateway:
         if number in self._versions.broken:
             raise VersionBroken(number, self._versions.broken[number])
         version = self._versions.served[number]
+        _refuse_unserved(request, version)
         prompt = await self._prompts.build(request, version)
         # Never the client's own id: two clients may choose the same one, and stopping goes by the id.
         call = dialect.generate_call(request, prompt, version, request_id=uuid.uuid4().hex)
@@ -198,6 +199,12 @@ class _Pace:
         else:
             self._meter.next_tokens(self._number, (now_s - self._last_s) / count)
         self._last_s = now_s
+
+
+def _refuse_unserved(request: TextRequest, version: ServedVersion) -> None:
+    """Refuse what the engine would refuse under a name of its own."""
+    if request.bad_words and "bad_words" in version.unserved_inputs:
+        raise RequestRejected(f"bad_words is given; engine version {version.number} cannot serve it, expected none")
 
 
 def _new_answer(plan: _Plan) -> Answer:

@@ -45,6 +45,7 @@ class ServedVersion:
         limits: What the engine takes.
         default_max_tokens: Tokens to generate when a request does not say.
         vocab_size: Number of token ids that the engine knows.
+        unserved_inputs: Inputs of the gateway that the engine cannot serve.
     """
 
     number: int
@@ -56,6 +57,7 @@ class ServedVersion:
     limits: Limits
     default_max_tokens: int
     vocab_size: int
+    unserved_inputs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,4 +142,5 @@ def _version(folder: Path, value: Mapping[str, Any], tokenizers: SharedTokenizer
         ),
         default_max_tokens=int(value["default_max_tokens"]),
         vocab_size=int(value["vocab_size"]),
+        unserved_inputs=tuple(value.get("unserved_inputs", ())),
     )
