@@ -8,7 +8,7 @@ from contextlib import suppress
 import numpy as np
 
 from tritonforge.client import Client, GenerateOptions
-from tritonforge.errors import ClientError, ModelNotFound, PublishFailed
+from tritonforge.errors import ClientError, PublishFailed
 from tritonforge.spec.tests import TestSpec
 
 LOAD_TIMEOUT_S = 600.0
@@ -28,7 +28,7 @@ class LiveServer:
         self._client = client
         self._gateway = gateway
         self._engines = tuple(engines)
-        self._were_ready = {name for name in (gateway, *engines) if self._is_ready(name)}
+        self._were_ready = {name for name in (gateway, *engines) if client.model_ready(name)}
 
     def take(self) -> None:
         """Load the new engines, see that each answers, then load the gateway that routes to them.
@@ -89,9 +89,3 @@ class LiveServer:
             tokens += 0 if output is None else output.size
         if not tokens:
             raise PublishFailed(f"{engine} is loaded, but its answer to a first request holds no token")
-
-    def _is_ready(self, name: str) -> bool:
-        try:
-            return self._client.model_ready(name)
-        except ModelNotFound:
-            return False

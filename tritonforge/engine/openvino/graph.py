@@ -24,7 +24,6 @@ from tritonforge.formats.safetensors import TensorFolder
 from tritonforge.formats.trtllm import TrtllmConfig
 
 MODEL_FILE = "openvino_model.xml"
-WEIGHTS_FILE = "openvino_model.bin"
 
 
 @dataclass(frozen=True, slots=True)
