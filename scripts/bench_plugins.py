@@ -28,8 +28,8 @@ from tritonforge.runtime.openvino.engine import Engine
 from tritonforge.runtime.openvino.protocol import Generation, Update
 from tritonforge.runtime.openvino.settings import EngineSettings
 from tritonforge.runtime.openvino.stateful import StatefulEngine
-from tritonforge.spec.engine import OpenVinoEngineSpec
 from tritonforge.spec.limits import LimitsSpec
+from tritonforge.spec.openvino import OpenVinoEngineSpec
 
 # The runtime in which each plugin is measured.
 PLUGINS: Mapping[str, Callable[[Path, EngineSettings], Engine]] = {

@@ -8,8 +8,9 @@ import pytest
 
 from tests.spec.examples import TENSORRT_LLM, TWO_VERSIONS, changed, load_text, refused
 from tritonforge.errors import SpecInvalid, SpecNotFound
-from tritonforge.spec.engine import OpenVinoEngineSpec, TensorRtLlmEngineSpec
 from tritonforge.spec.load import MAX_FILE_BYTES, load_spec
+from tritonforge.spec.openvino import OpenVinoEngineSpec
+from tritonforge.spec.tensorrt_llm import TensorRtLlmEngineSpec
 
 
 def test_the_example_loads_with_its_values_and_defaults(tmp_path: Path) -> None:

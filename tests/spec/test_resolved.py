@@ -8,9 +8,9 @@ import pytest
 
 from tests.spec.examples import TWO_VERSIONS, changed, load_text, refused
 from tritonforge.errors import SpecError
-from tritonforge.spec.engine import OpenVinoEngineSpec, OpenVinoRuntime
 from tritonforge.spec.limits import LimitsSpec
 from tritonforge.spec.model import ResolvedVersion
+from tritonforge.spec.openvino import OpenVinoEngineSpec, OpenVinoRuntime
 from tritonforge.spec.tests import TestSpec
 
 V2 = "2: {engine: {kind: openvino, precision: int8}}"

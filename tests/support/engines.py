@@ -10,8 +10,8 @@ import openvino as ov
 from tritonforge.artifacts import EngineArtifact
 from tritonforge.checkpoint.convert import convert
 from tritonforge.engine.build import build
-from tritonforge.spec.engine import OpenVinoEngineSpec
 from tritonforge.spec.limits import LimitsSpec
+from tritonforge.spec.openvino import OpenVinoEngineSpec
 
 SMALL_LIMITS = {"max_batch_size": 4, "max_input_len": 64, "max_seq_len": 128}
 # One thread: the machine is shared by the tests that run beside. Activations and cache at full precision.

@@ -12,8 +12,8 @@ from tritonforge.errors import ToolMissing, UnsupportedModel
 from tritonforge.events import OnEvent, ignore
 from tritonforge.formats.safetensors import TensorFolder
 from tritonforge.formats.trtllm import TrtllmConfig, rank_file_name
-from tritonforge.spec.engine import OpenVinoEngineSpec
 from tritonforge.spec.limits import LimitsSpec
+from tritonforge.spec.openvino import OpenVinoEngineSpec
 from tritonforge.staging import staged_folder
 
 SCHEMA_VERSION = 1

@@ -21,8 +21,8 @@ from tritonforge.events import OnEvent
 from tritonforge.pipeline.plan import VersionPlan
 from tritonforge.pipeline.sources import checkpoint_folder
 from tritonforge.repository.manifest import Manifest
-from tritonforge.spec.engine import OpenVinoEngineSpec
 from tritonforge.spec.model import ResolvedVersion
+from tritonforge.spec.openvino import OpenVinoEngineSpec
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,9 @@ from tritonforge.pipeline.differences import differences
 from tritonforge.pipeline.sources import source_digest
 from tritonforge.pipeline.weights import weights_after, weights_in_force
 from tritonforge.repository.layout import find_version
-from tritonforge.spec.engine import OpenVinoEngineSpec
 from tritonforge.spec.load import LoadedSpec
 from tritonforge.spec.model import ModelSpec, ResolvedVersion
+from tritonforge.spec.openvino import OpenVinoEngineSpec
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from tritonforge.repository.layout import engine_model_name
 from tritonforge.repository.routes import Routes, routes_text
-from tritonforge.spec.engine import OpenVinoEngineSpec
 from tritonforge.spec.limits import LimitsSpec
 from tritonforge.spec.model import ResolvedVersion
+from tritonforge.spec.openvino import OpenVinoEngineSpec
 from tritonforge.spec.serving import DynamicBatchingSpec, InstanceGroupSpec
 
 # Milliseconds; from the first tokens of a short prompt to a long prompt in a full queue.

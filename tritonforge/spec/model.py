@@ -10,7 +10,7 @@ from pydantic import Field, ValidationError, model_validator
 
 from tritonforge.spec.base import BrokenRule, ForgeModel, ModelName, VersionNumber, refuse
 from tritonforge.spec.checkpoint import CheckpointRef
-from tritonforge.spec.engine import EngineSpec, OpenVinoEngineSpec, TensorRtLlmEngineSpec
+from tritonforge.spec.engine import EngineSpec
 from tritonforge.spec.limits import LimitsOverrideSpec, LimitsSpec
 from tritonforge.spec.serving import ServingOverrideSpec, ServingSpec
 from tritonforge.spec.tests import TestSpec
@@ -33,7 +33,7 @@ class ResolvedVersion:
 
     model_name: str
     number: int
-    engine: OpenVinoEngineSpec | TensorRtLlmEngineSpec
+    engine: EngineSpec
     checkpoint: str
     limits: LimitsSpec
     serving: ServingSpec
