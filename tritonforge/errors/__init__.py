@@ -3,7 +3,8 @@
     TritonforgeError                 exit 1
     ├─ SpecError                     exit 2
     │   ├─ SpecNotFound
-    │   └─ SpecInvalid
+    │   ├─ SpecInvalid
+    │   └─ UnknownRelease
     ├─ CheckpointError               exit 3
     │   ├─ CheckpointNotFound
     │   ├─ CorruptFile
@@ -72,7 +73,7 @@ from tritonforge.errors.repository import (
     TemplateError,
 )
 from tritonforge.errors.server import NotReady, PortTaken, ServerError, ServerExited
-from tritonforge.errors.spec import SpecError, SpecInvalid, SpecNotFound
+from tritonforge.errors.spec import SpecError, SpecInvalid, SpecNotFound, UnknownRelease
 
 __all__ = [
     "BuildError",
@@ -106,6 +107,7 @@ __all__ = [
     "ToolMissing",
     "TransportError",
     "TritonforgeError",
+    "UnknownRelease",
     "UnsupportedModel",
     "UsageBug",
     "did_you_mean",

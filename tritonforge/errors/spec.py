@@ -54,3 +54,20 @@ class SpecInvalid(SpecError):
         self.key = key
         self.problem = problem
         self.also = tuple(also)
+
+
+class UnknownRelease(SpecError):
+    """The release table does not know a TensorRT-LLM release.
+
+    Args:
+        name: What was asked for.
+        nearest: The known releases nearest to it, oldest first.
+    """
+
+    def __init__(self, name: str, nearest: Sequence[str]) -> None:
+        super().__init__(
+            f"release {name!r} is not in the release table; expected one like {' or '.join(nearest)}, the nearest there",
+            hint="tritonforge releases lists the releases that are known",
+        )
+        self.name = name
+        self.nearest = tuple(nearest)

@@ -1,0 +1,1 @@
+"""What each TensorRT-LLM release is and takes, as data: containers, options of trtllm-build, evidence for each."""

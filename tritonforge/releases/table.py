@@ -1,0 +1,133 @@
+"""TensorRT-LLM releases and the containers that carry them."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tritonforge.errors import UnknownRelease
+from tritonforge.releases.files import read_data
+
+_NUMBER = re.compile(r"\d+")
+
+
+@dataclass(frozen=True, slots=True)
+class Container:
+    """A container of Triton that carries a release.
+
+    Args:
+        tag: Year and month, for example ``24.12``.
+        image: Full name of the image.
+        triton: Version of the Triton server in it.
+        tensorrt: Version of TensorRT.
+        cuda: Version of CUDA.
+        driver: Version of the NVIDIA driver that it was made for.
+        python: Version of Python.
+        image_gb: Compressed size in GB as published.
+        backend: Tag of tensorrtllm_backend that goes with it; None where there is none.
+    """
+
+    tag: str
+    image: str
+    triton: str
+    tensorrt: str
+    cuda: str
+    driver: str
+    python: str
+    image_gb: float
+    backend: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """A release of TensorRT-LLM.
+
+    Args:
+        name: As upstream writes it, for example ``0.17.0.post1``.
+        containers: Containers that carry it, oldest first; at least one.
+    """
+
+    name: str
+    containers: tuple[Container, ...] = field(repr=False)
+
+    @property
+    def line(self) -> str:
+        """The line that it belongs to, for example ``0.16``; options, tensors and parameters go by the line."""
+        return ".".join(self.name.split(".")[:2])
+
+    @property
+    def container(self) -> Container:
+        """The newest container that carries it."""
+        return self.containers[-1]
+
+
+def all_releases() -> tuple[Release, ...]:
+    """Every known release, oldest first."""
+    data = read_data("containers")
+    containers: dict[str, list[Container]] = {}
+    for row in data["containers"]:
+        containers.setdefault(row["release"], []).append(_container(row, data["image"]))
+    releases = [Release(name, tuple(sorted(found, key=_age))) for name, found in containers.items()]
+    return tuple(sorted(releases, key=lambda release: version_key(release.name)))
+
+
+def all_lines() -> tuple[str, ...]:
+    """Every known line, oldest first."""
+    return tuple(dict.fromkeys(release.line for release in all_releases()))
+
+
+def find_release(name: str) -> Release:
+    """The release of a name.
+
+    Args:
+        name: For example ``0.16.0``.
+
+    Raises:
+        UnknownRelease: The table does not have it; the error names the nearest ones.
+    """
+    for release in all_releases():
+        if release.name == name:
+            return release
+    raise UnknownRelease(name, _nearest(name))
+
+
+def release_of_triton(version: str) -> tuple[Release, ...]:
+    """Releases whose containers carry a version of Triton, oldest first; empty when none is known.
+
+    Args:
+        version: For example ``2.53.0``.
+    """
+    return tuple(one for one in all_releases() if any(container.triton == version for container in one.containers))
+
+
+def version_key(text: str) -> tuple[int, ...]:
+    """What releases, lines and container tags are ordered by: their numbers."""
+    return tuple(int(number) for number in _NUMBER.findall(text))
+
+
+def _container(row: dict[str, Any], image: str) -> Container:
+    return Container(
+        tag=row["container"],
+        image=row.get("image", image.format(container=row["container"])),
+        triton=row["triton"],
+        tensorrt=row["tensorrt"],
+        cuda=row["cuda"],
+        driver=row["driver"],
+        python=row["python"],
+        image_gb=float(row["image_gb"]),
+        backend=row.get("backend"),
+    )
+
+
+def _age(container: Container) -> tuple[int, ...]:
+    return version_key(container.tag)
+
+
+def _nearest(name: str) -> Sequence[str]:
+    """The known releases before and after a name that is not known."""
+    known = [release.name for release in all_releases()]
+    place = bisect([version_key(one) for one in known], version_key(name))
+    return known[max(place - 1, 0) : place + 1]
