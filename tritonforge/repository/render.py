@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from tritonforge.artifacts import EngineArtifact
 from tritonforge.errors import ConfigInvalid
-from tritonforge.repository.context import EngineContext, GatewayContext, engine_context, gateway_context
+from tritonforge.repository.context import gateway_context
 from tritonforge.repository.files import place, write_text
-from tritonforge.repository.layout import CONFIG_NAME, GATEWAY_VERSION, engine_model_name
+from tritonforge.repository.kinds import NamedContext, build_context
+from tritonforge.repository.layout import CONFIG_NAME, GATEWAY_VERSION
 from tritonforge.repository.manifest import MANIFEST_NAME, Manifest, manifest_text
 from tritonforge.repository.pbtxt import parse_config
 from tritonforge.repository.routes import Routes, check_weights
@@ -49,9 +50,7 @@ def render_engine(
         ConfigInvalid: The rendered config is not one that Triton could read.
         PublishFailed: A file cannot be written.
     """
-    name = engine_model_name(version.model_name, version.number)
-    server_folder = str(PurePosixPath(mount, name, str(version.number)))
-    context = engine_context(version, server_folder=server_folder, with_histograms=with_histograms)
+    context = build_context(version, engine, mount=mount, with_histograms=with_histograms)
     folder = _render_tree(engine.kind, context, out, version=version.number, templates=templates)
     version_folder = folder / str(version.number)
     for file in engine.files:
@@ -99,9 +98,7 @@ def render_gateway(
     return folder
 
 
-def _render_tree(
-    kind: str, context: EngineContext | GatewayContext, out: Path, *, version: int, templates: TemplateTree | None
-) -> Path:
+def _render_tree(kind: str, context: NamedContext, out: Path, *, version: int, templates: TemplateTree | None) -> Path:
     files = (templates or TemplateTree()).render(kind, context, version=version)
     for file in files:
         if file.path.name == CONFIG_NAME:

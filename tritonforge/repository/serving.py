@@ -8,16 +8,13 @@ from pathlib import Path
 
 from tritonforge.artifacts import EngineArtifact, TokenizerArtifact
 from tritonforge.errors import RepositoryError
+from tritonforge.repository.dialects import TENSORRT_LLM, Dialect, dialect_of
 from tritonforge.repository.files import copy, write_text
 from tritonforge.repository.layout import GATEWAY_VERSION, SERVING_NAME, engine_model_name, serving_folder
 from tritonforge.spec.limits import LimitsSpec
 from tritonforge.spec.model import ResolvedVersion
 
 SCHEMA_VERSION = 1
-# Both engine kinds speak the tensors of the tensorrtllm backend.
-DIALECT = "tensorrt_llm"
-# Inputs of the gateway that an engine kind cannot serve: such a request is refused before it reaches the engine.
-UNSERVED_INPUTS = {"openvino": ("bad_words",)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +28,7 @@ class ServedVersion:
         limits: What the engine takes.
         default_max_tokens: Tokens of an answer when the request does not say.
         vocab_size: Number of token ids that the engine accepts.
+        dialect: How the gateway talks to it.
     """
 
     number: int
@@ -39,6 +37,7 @@ class ServedVersion:
     limits: LimitsSpec
     default_max_tokens: int
     vocab_size: int
+    dialect: Dialect = Dialect(TENSORRT_LLM)
 
     @classmethod
     def of(cls, version: ResolvedVersion, engine: EngineArtifact, tokenizer: TokenizerArtifact) -> ServedVersion:
@@ -50,6 +49,7 @@ class ServedVersion:
             limits=version.limits,
             default_max_tokens=version.serving.default_max_tokens,
             vocab_size=engine.vocab_size,
+            dialect=dialect_of(version),
         )
 
 
@@ -65,7 +65,7 @@ def write_served(model: str, served: ServedVersion, gateway: Path) -> None:
         "engine_model": engine_model_name(model, served.number),
         "engine_version": served.number,
         "engine_kind": served.engine_kind,
-        "dialect": DIALECT,
+        "dialect": served.dialect.name,
         "tokenizer": {
             "kind": served.tokenizer.kind,
             "eos_token_ids": list(served.tokenizer.eos_token_ids),
@@ -74,7 +74,8 @@ def write_served(model: str, served: ServedVersion, gateway: Path) -> None:
         "limits": served.limits.model_dump(),
         "default_max_tokens": served.default_max_tokens,
         "vocab_size": served.vocab_size,
-        "unserved_inputs": list(UNSERVED_INPUTS.get(served.engine_kind, ())),
+        "unserved_inputs": list(served.dialect.unserved_inputs),
+        "renamed_inputs": dict(served.dialect.renamed_inputs),
     }
     write_text(folder / SERVING_NAME, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
     for name, source in sorted(served.tokenizer.files.items()):
@@ -111,6 +112,11 @@ def _read_served(file: Path) -> ServedVersion:
             limits=LimitsSpec.model_validate(value["limits"]),
             default_max_tokens=int(value["default_max_tokens"]),
             vocab_size=int(value["vocab_size"]),
+            dialect=Dialect(
+                name=value["dialect"],
+                unserved_inputs=tuple(value.get("unserved_inputs", ())),
+                renamed_inputs=dict(value.get("renamed_inputs", {})),
+            ),
         )
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise RepositoryError(

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tests.support import tokenizer_files
 from tritonforge.artifacts import TokenizerArtifact
+from tritonforge.repository.dialects import TENSORRT_LLM, Dialect
 from tritonforge.repository.render import render_gateway
 from tritonforge.repository.serving import ServedVersion
 from tritonforge.spec.limits import LimitsSpec
@@ -24,6 +25,7 @@ BEHAVIOURS: Mapping[int, Mapping[str, object]] = {
     SLOW: {"endless": True, "first_delay_s": 1.0, "token_delay_s": 0.02},
     REFUSES: {"refuses": True},
 }
+_SPOKEN = Dialect(TENSORRT_LLM, unserved_inputs=("bad_words",))
 _ENGINE_INPUTS = {
     "input_ids": ("INT32", "-1"),
     "input_lengths": ("INT32", "1"),
@@ -58,7 +60,7 @@ def write_repository(folder: Path, checkpoint: Path) -> Path:
     names = ("tokenizer.json", "tokenizer_config.json")
     tokenizer = TokenizerArtifact("huggingface", {name: checkpoint / name for name in names}, (2,), 2)
     served = [
-        ServedVersion(number, "openvino", tokenizer, LIMITS, default_max_tokens=16, vocab_size=vocab_size)
+        ServedVersion(number, "openvino", tokenizer, LIMITS, 16, vocab_size, dialect=_SPOKEN)
         for number in (*BEHAVIOURS, ABSENT)
     ]
     engines = {number: {"engine": {"kind": "openvino"}} for number in (*BEHAVIOURS, ABSENT)}
