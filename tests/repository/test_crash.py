@@ -12,10 +12,10 @@ import pytest
 from tests.repository.records import read_generations
 from tests.support.files import texts
 from tritonforge.errors import PublishFailed, RepositoryError, RepositoryLocked
+from tritonforge.locks import LockHolder
 from tritonforge.places import forge_folder
 from tritonforge.repository.journal import Journal, Step, undo_steps
 from tritonforge.repository.layout import archive_folder, staging_folder
-from tritonforge.repository.lock import LockHolder
 from tritonforge.repository.publish import Transaction, recover
 
 FILE_EVENTS = ("open", "os.rename", "os.mkdir", "os.remove", "os.rmdir", "os.link", "shutil.rmtree", "os.truncate")

@@ -15,6 +15,7 @@ from pathlib import Path
 from types import TracebackType
 
 from tritonforge.errors import PublishFailed, TritonforgeError, UsageBug
+from tritonforge.locks import LockHolder
 from tritonforge.places import forge_folder
 from tritonforge.repository.files import naming, sync, sync_tree
 from tritonforge.repository.history import (
@@ -35,7 +36,7 @@ from tritonforge.repository.journal import (
     write_journal,
 )
 from tritonforge.repository.layout import archive_folder, staging_folder
-from tritonforge.repository.lock import LockHolder, RepositoryLock
+from tritonforge.repository.lock import RepositoryLock
 
 log = logging.getLogger(__name__)
 
