@@ -13,6 +13,7 @@
     │   └─ UnsupportedModel
     ├─ BuildError                    exit 4
     │   ├─ CommandFailed
+    │   ├─ ContainerError
     │   └─ ToolMissing
     ├─ RepositoryError               exit 5
     │   ├─ ConfigInvalid
@@ -44,7 +45,7 @@ A message says what failed with its value, what was expected, and, in `hint`, wh
 from __future__ import annotations
 
 from tritonforge.errors.base import TritonforgeError, UsageBug, did_you_mean
-from tritonforge.errors.build import BuildError, CommandFailed, ToolMissing
+from tritonforge.errors.build import BuildError, CommandFailed, ContainerError, ToolMissing
 from tritonforge.errors.checkpoint import (
     CheckpointError,
     CheckpointNotFound,
@@ -84,6 +85,7 @@ __all__ = [
     "CommandFailed",
     "ConfigInvalid",
     "ConnectFailed",
+    "ContainerError",
     "CorruptFile",
     "InvalidRequest",
     "MissingWeight",

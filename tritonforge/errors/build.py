@@ -37,13 +37,29 @@ class CommandFailed(BuildError):
         returncode: Its exit code; negative for a signal.
         tail: The last lines of its output.
         log: File with all of its output, when there is one.
+        reason: Why it ended, when that is known from elsewhere than its output.
+        hint: What to do about it.
     """
 
-    def __init__(self, argv: Sequence[str], *, returncode: int, tail: Sequence[str], log: Path | None = None) -> None:
+    def __init__(
+        self,
+        argv: Sequence[str],
+        *,
+        returncode: int,
+        tail: Sequence[str],
+        log: Path | None = None,
+        reason: str = "",
+        hint: str | None = None,
+    ) -> None:
+        because = f" ({reason})" if reason else ""
         where = f"; full log: {log}" if log is not None else ""
-        last = "".join(f"\n  {line}" for line in tail)
-        super().__init__(f"{argv[0]} exited with {returncode}{where}; last lines:{last}")
+        last = "; last lines:" + "".join(f"\n  {line}" for line in tail) if tail else "; it wrote nothing"
+        super().__init__(f"{argv[0]} exited with {returncode}{because}{where}{last}", hint=hint)
         self.argv = tuple(argv)
         self.returncode = returncode
         self.tail = tuple(tail)
         self.log = log
+
+
+class ContainerError(BuildError):
+    """The container engine could not run a build: it is not there, refuses, or lacks the image or the GPUs."""
