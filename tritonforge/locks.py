@@ -76,7 +76,8 @@ class FileLock:
             OSError: The file system has no locks.
         """
         assert self._descriptor is not None, "acquire() outside the block"
-        fcntl.flock(self._descriptor, fcntl.LOCK_UN)  # two who share it and both want it alone would wait for ever
+        if not shared:  # two who share it and both want it alone would wait for each other
+            fcntl.flock(self._descriptor, fcntl.LOCK_UN)
         deadline_s = time.monotonic() + wait_s
         told = False
         while not self._try(shared=shared):

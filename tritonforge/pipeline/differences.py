@@ -15,7 +15,7 @@ def differences(built: Mapping[str, object], asked: Mapping[str, object]) -> tup
         built: Settings of the published version, nested mappings of plain values.
         asked: Settings of the specification.
     """
-    before, after = _flat(built), _flat(asked)
+    before, after = flat(built), flat(asked)
     return tuple(
         f"{key} was {before.get(key, ABSENT)}, is {after.get(key, ABSENT)}"
         for key in sorted(before.keys() | after.keys())
@@ -23,12 +23,12 @@ def differences(built: Mapping[str, object], asked: Mapping[str, object]) -> tup
     )
 
 
-def _flat(values: Mapping[str, object], prefix: str = "") -> dict[str, object]:
+def flat(values: Mapping[str, object], prefix: str = "") -> dict[str, object]:
     """The plain values by their dotted key."""
-    flat: dict[str, object] = {}
+    found: dict[str, object] = {}
     for key, value in values.items():
         if isinstance(value, Mapping):
-            flat |= _flat(value, f"{prefix}{key}.")
+            found |= flat(value, f"{prefix}{key}.")
         else:
-            flat[f"{prefix}{key}"] = value
-    return flat
+            found[f"{prefix}{key}"] = value
+    return found
