@@ -87,7 +87,12 @@ def test_version_keys_are_whole_numbers_from_one(tmp_path: Path, key: str) -> No
         ("repository: ./model_repository", "repository:", "repository", "is empty; expected text"),
         ("repository: ./model_repository", 'repository: " "', "repository", "expected a path, found empty text"),
         (V2, "2:", "models[0].versions.2", "is empty; expected keys with values"),
-        (V2, "2: {engine: {}}", "models[0].versions.2.engine.kind", "is missing; expected openvino or tensorrt_llm"),
+        (
+            V2,
+            "2: {engine: {}}",
+            "models[0].versions.2.engine.kind",
+            "is missing; expected llmapi, openvino, tensorrt_llm or vllm",
+        ),
         (V2, "2: {engine: openvino}", "models[0].versions.2.engine", "is 'openvino'; expected keys with values"),
         (
             V2,

@@ -14,6 +14,7 @@ from tritonforge.spec.engine import EngineSpec
 from tritonforge.spec.limits import LimitsOverrideSpec, LimitsSpec
 from tritonforge.spec.serving import ServingOverrideSpec, ServingSpec
 from tritonforge.spec.tests import TestSpec
+from tritonforge.spec.text_serving import broken_text_serving
 
 VERSION_KEYS = {"propertyNames": {"pattern": "^[1-9][0-9]*$"}}
 
@@ -139,6 +140,8 @@ def _broken_version(model: ModelSpec, number: int) -> Iterator[BrokenRule]:
         problem = f"contradicts the model's limits: {error.errors()[0]['msg']}"
         yield BrokenRule(problem, at=("versions", number, "limits"))
         return
+    for key, problem in broken_text_serving(resolved.engine, resolved.serving):
+        yield BrokenRule(f"{problem} (version {number})", at=_owner(model, number, key))
     batching, most = resolved.serving.dynamic_batching, resolved.limits.max_batch_size
     sizes = batching.preferred_batch_size if batching is not None else ()
     if sizes and max(sizes) > most:

@@ -1,0 +1,86 @@
+"""Options that go to an engine as they are written, and those that no version may pass. Pure."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, Field, WithJsonSchema
+
+from tritonforge.spec.base import MAX_NAME_LENGTH, BrokenRule
+
+OPTION_PATTERN = r"^[a-z][a-z0-9_]*$"
+
+RUNS_CODE = "it would run code that is not the engine's own, and a checkpoint's code is never run"
+OTHER_MODEL = "the checkpoint in the version folder is what is served, with nothing downloaded beside it"
+SECRET = "what is rendered can be read by everybody who reads the repository"
+ONLY_TEXT = "the gateway sends text and expects text"
+
+
+def _check_name(name: str) -> str:
+    if len(name) > MAX_NAME_LENGTH or re.fullmatch(OPTION_PATTERN.strip("^$"), name) is None:
+        raise ValueError("expected the name of an option: small letters, digits and '_' (ASCII), the first a letter")
+    return name
+
+
+def _check_json(value: Any) -> Any:
+    try:
+        json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError, RecursionError):
+        raise ValueError(
+            "expected a value that JSON can hold: text, finite numbers, true, false, lists, mappings"
+        ) from None
+    return value
+
+
+# Any, because each engine has types of its own for its options; what cannot be written as JSON is refused.
+OptionValue = Annotated[
+    Any,
+    AfterValidator(_check_json),
+    WithJsonSchema({"type": ["string", "number", "boolean", "array", "object", "null"]}),
+]
+PassedOptions = Annotated[
+    dict[Annotated[str, AfterValidator(_check_name)], OptionValue],
+    Field(json_schema_extra={"propertyNames": {"pattern": OPTION_PATTERN}}),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class OptionRules:
+    """Which options of an engine cannot be passed on.
+
+    Args:
+        field: Key of the specification that holds the options.
+        written_as: The key that says the same, by the option's name.
+        refused: Why an option is refused, by its name; also where it stands inside another option's value.
+    """
+
+    field: str
+    written_as: Mapping[str, str]
+    refused: Mapping[str, str]
+
+    def broken(self, options: Mapping[str, Any]) -> Iterator[BrokenRule]:
+        """Every option that cannot be passed on."""
+        for name, value in options.items():
+            if name in self.written_as:
+                yield BrokenRule(f"has a key of its own; expected {self.written_as[name]}", at=(self.field, name))
+            for path in _paths(value, (name,)):
+                reason = self.refused.get(path[-1])
+                if reason is not None:
+                    yield BrokenRule(f"cannot be passed on: {reason}; expected it left out", at=(self.field, *path))
+
+
+def _paths(value: Any, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    """The option's own path, and that of every key inside its value; entries of lists are skipped over."""
+    yield path
+    if isinstance(value, dict):
+        for key, below in value.items():
+            yield from _paths(below, (*path, key))
+    if isinstance(value, list):
+        for below in value:
+            for inner in _paths(below, path):
+                if inner != path:
+                    yield inner
