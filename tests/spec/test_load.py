@@ -106,7 +106,8 @@ def test_every_problem_is_listed_in_one_run_by_line(tmp_path: Path) -> None:
     assert [line.split(": ")[0].rpartition(":")[2] for line in lines] == ["1", "8", "9"]
     assert (error.line, error.key) == (1, "schema")
     assert lines[1].endswith(
-        "models[0].versions.2.engine.kind: is 'openvin'; expected openvino, tensorrt_llm, vllm or llmapi (did you mean 'openvino'?)"
+        "models[0].versions.2.engine.kind: is 'openvin'; expected openvino, tensorrt_llm, vllm or llmapi "
+        "(did you mean 'openvino'?)"
     )
     assert lines[2].endswith("models[0].traffic.1: is -1; expected at least 0")
     assert list(error.also) == lines[1:]
