@@ -7,47 +7,25 @@ model, its part of the runtime (`runtime_copy.RUNTIME_PARTS`).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import Protocol
 
 from tritonforge.artifacts import EngineArtifact
 from tritonforge.errors import TemplateError
 from tritonforge.repository.context import engine_context
+from tritonforge.repository.engine_source import EngineSource, NamedContext
 from tritonforge.repository.layout import engine_model_name
+from tritonforge.repository.tensorrt_llm import tensorrt_llm_context
 from tritonforge.spec.model import ResolvedVersion
-
-
-class NamedContext(Protocol):
-    """A dataclass whose fields are the variables of a kind's templates."""
-
-    @property
-    def name(self) -> str:
-        """Name of the Triton model, the same as its folder."""
-
-
-@dataclass(frozen=True, slots=True)
-class EngineSource:
-    """What a context builder may look at.
-
-    Args:
-        version: What the spec asks for.
-        engine: What was compiled; the files of a kind that compiles nothing are empty.
-        server_folder: Absolute path of the version folder as the server sees it.
-        with_histograms: The target server knows `model_metrics` (Triton 2.52 and later).
-    """
-
-    version: ResolvedVersion
-    engine: EngineArtifact
-    server_folder: str
-    with_histograms: bool
 
 
 def _openvino(source: EngineSource) -> NamedContext:
     return engine_context(source.version, server_folder=source.server_folder, with_histograms=source.with_histograms)
 
 
-CONTEXTS: Mapping[str, Callable[[EngineSource], NamedContext]] = {"openvino": _openvino}
+CONTEXTS: Mapping[str, Callable[[EngineSource], NamedContext]] = {
+    "openvino": _openvino,
+    "tensorrt_llm": tensorrt_llm_context,
+}
 
 
 def build_context(

@@ -9,8 +9,9 @@ from pathlib import Path
 from tritonforge.artifacts import EngineArtifact
 from tritonforge.errors import ConfigInvalid
 from tritonforge.repository.context import gateway_context
+from tritonforge.repository.engine_source import NamedContext
 from tritonforge.repository.files import place, write_text
-from tritonforge.repository.kinds import NamedContext, build_context
+from tritonforge.repository.kinds import build_context
 from tritonforge.repository.layout import CONFIG_NAME, GATEWAY_VERSION
 from tritonforge.repository.manifest import MANIFEST_NAME, Manifest, manifest_text
 from tritonforge.repository.pbtxt import parse_config
