@@ -5,10 +5,20 @@ from __future__ import annotations
 from pathlib import Path
 
 from tritonforge.artifacts import CheckpointArtifact, EngineArtifact
-from tritonforge.engine.tensorrt_llm.executor import Executor
+from tritonforge.engine.tensorrt_llm.command import plan_command
+from tritonforge.engine.tensorrt_llm.executor import Executor, executor_for
+from tritonforge.engine.writing import naming
+from tritonforge.errors import BuildError, CheckpointNotFound
 from tritonforge.events import OnEvent, ignore
+from tritonforge.formats.input_file import has_file
+from tritonforge.formats.trtllm import CONFIG_NAME, rank_file_name
+from tritonforge.formats.trtllm_engine import EngineInfo, read_engine_folder, same_release
 from tritonforge.spec.limits import LimitsSpec
 from tritonforge.spec.tensorrt_llm import TensorRtLlmEngineSpec
+from tritonforge.staging import staged_folder
+
+# Releases before 0.11 leave the timings of kernels under this name in the folder that they were started in.
+_TIMING_CACHE = "model.cache"
 
 
 def build_engine(
@@ -37,8 +47,83 @@ def build_engine(
 
     Raises:
         SpecError: The release cannot do what the spec asks for.
-        ToolMissing: There is no trtllm-build, no container engine or no image.
+        CheckpointNotFound: The checkpoint lacks a file.
+        ToolMissing: There is no trtllm-build.
+        ContainerError: There is no container engine, no image, or no GPU.
         CommandFailed: trtllm-build failed; the error has its last lines and names the log.
-        BuildError: What it made is not what was asked for.
+        BuildError: What it made is not what was asked for, or cannot be written.
     """
-    raise NotImplementedError
+    _check_checkpoint(spec, checkpoint)
+    executor = executor or executor_for(spec)
+    with naming(out), staged_folder(out, replace=True) as folder:
+        command = plan_command(spec, limits, dtype=checkpoint.config.dtype, checkpoint=checkpoint.path, out=folder)
+        executor.run(command, log=log, on_event=on_event)
+        (folder / _TIMING_CACHE).unlink(missing_ok=True)
+        made = read_engine_folder(folder)
+        check_engine(made, spec, limits, folder=out, log=log)
+    return EngineArtifact(
+        path=out, kind=spec.kind, files=made.files, vocab_size=made.vocab_size, weights_bytes=made.weights_bytes
+    )
+
+
+def check_engine(made: EngineInfo, spec: TensorRtLlmEngineSpec, limits: LimitsSpec, *, folder: Path, log: Path) -> None:
+    """Refuse an engine that is not what was asked for. Pure.
+
+    Args:
+        made: The engine.
+        spec: What was asked for.
+        limits: Limits that were asked for.
+        folder: Where the engine is to be, for the message.
+        log: What trtllm-build wrote, for the message.
+
+    Raises:
+        BuildError: Its release, its ranks or its limits are others.
+    """
+    if not same_release(made.version, spec.release):
+        raise BuildError(
+            f"{folder}: the engine is of TensorRT-LLM {made.version}; expected {spec.release}, the spec's "
+            f"engine.release (log: {log})",
+            hint="an engine runs with the release that built it: correct engine.release, or engine.image",
+        )
+    differences = [
+        f"{name} is {found}, expected {asked}"
+        for name, asked, found in (
+            ("tp_size", spec.tensor_parallel, made.tp_size),
+            ("pp_size", spec.pipeline_parallel, made.pp_size),
+            ("max_batch_size", limits.max_batch_size, made.max_batch_size),
+            ("max_input_len", limits.max_input_len, made.max_input_len),
+            ("max_seq_len", limits.max_seq_len, made.max_seq_len),
+            ("max_beam_width", limits.max_beam_width, made.max_beam_width),
+            ("max_num_tokens", _expected_num_tokens(made, limits), made.max_num_tokens),
+        )
+        if found != asked
+    ]
+    if differences:
+        raise BuildError(
+            f"{folder}: the engine is not what was asked for: {'; '.join(differences)} (log: {log})",
+            hint="trtllm-build says in the log why it took other values: adapt limits to them",
+        )
+
+
+def _expected_num_tokens(made: EngineInfo, limits: LimitsSpec) -> int | None:
+    """Left out, the release chooses. trtllm-build lowers it to what the other limits can ever fill (from memory)."""
+    if limits.max_num_tokens is None:
+        return made.max_num_tokens
+    return min(limits.max_num_tokens, limits.max_batch_size * limits.max_seq_len)
+
+
+def _check_checkpoint(spec: TensorRtLlmEngineSpec, checkpoint: CheckpointArtifact) -> None:
+    config = checkpoint.config
+    if (config.tp_size, config.pp_size) != (spec.tensor_parallel, spec.pipeline_parallel):
+        raise BuildError(
+            f"{checkpoint.path}: is split into {config.tp_size} × {config.pp_size} ranks (tensor × pipeline); expected "
+            f"{spec.tensor_parallel} × {spec.pipeline_parallel}, as engine.tensor_parallel and pipeline_parallel say",
+            hint="convert the checkpoint again, with --tp and --pp",
+        )
+    for name in (CONFIG_NAME, *map(rank_file_name, range(config.world_size))):
+        if not has_file(checkpoint.path / name):
+            raise CheckpointNotFound(
+                f"{checkpoint.path / name}: no such file; expected {CONFIG_NAME} and the weights of "
+                f"{config.world_size} ranks",
+                hint="convert the checkpoint again",
+            )

@@ -1,16 +1,27 @@
-"""What is run to build one TensorRT-LLM engine, and where, as a value. Pure."""
+"""What is run to build one TensorRT-LLM engine, and where, as a value. Pure, but for the ids of the user who asks."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from tritonforge.releases.table import find_release
 from tritonforge.spec.limits import LimitsSpec
 from tritonforge.spec.tensorrt_llm import TensorRtLlmEngineSpec
 
 Gpus = tuple[int, ...] | Literal["all"] | None
+
+PROGRAM = "trtllm-build"
+# Where a container sees the two folders.
+CHECKPOINT_IN_CONTAINER = "/tritonforge/checkpoint"
+ENGINE_IN_CONTAINER = "/tritonforge/engine"
+# Docker gives 64 MiB, too little for the workers of a build, which hand tensors to each other this way. A limit only.
+SHARED_MEMORY_BYTES = 2 * 1024**3
+# The caller's uid has no entry in the container's /etc/passwd: no home, and no name for what asks for one.
+ENV_IN_CONTAINER = {"HOME": "/tmp", "USER": "tritonforge", "LOGNAME": "tritonforge"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,12 +45,14 @@ class BuildCommand:
 
     Args:
         argv: Program and arguments; paths as the program sees them.
-        cwd: Working directory as the program sees it.
+        cwd: Working directory as the program sees it. It is the engine's folder, since old releases write a file of
+            timings into whatever folder they are started in.
         image: Container image; None when the program runs on this machine itself.
         mounts: Folders that the container sees.
         gpus: Ids of the GPUs that the program sees, ``all``, or None for no GPU at all.
         shm_bytes: Shared memory of the container.
-        user: ``uid:gid`` that the container runs as; empty when the program runs on this machine itself.
+        user: ``uid:gid`` that the container runs as, so that the files belong to the caller; empty when the program
+            runs on this machine itself.
         env: Variables set on top of the image's, or of this process's.
     """
 
@@ -68,4 +81,24 @@ def plan_command(
     Raises:
         SpecError: The release cannot do what the spec asks for.
     """
-    raise NotImplementedError
+    from tritonforge.engine.tensorrt_llm.argv import build_argv
+
+    checkpoint, out = checkpoint.absolute(), out.absolute()
+    gpus: Gpus = spec.gpus or "all"
+    if spec.executor == "local":
+        argv = build_argv(spec, limits, dtype=dtype, checkpoint=str(checkpoint), out=str(out))
+        visible = {"CUDA_VISIBLE_DEVICES": ",".join(map(str, spec.gpus))} if spec.gpus else {}
+        return BuildCommand(argv, cwd=str(out), gpus=gpus, env=visible)
+    return BuildCommand(
+        build_argv(spec, limits, dtype=dtype, checkpoint=CHECKPOINT_IN_CONTAINER, out=ENGINE_IN_CONTAINER),
+        cwd=ENGINE_IN_CONTAINER,
+        image=spec.image or find_release(spec.release).container.image,
+        mounts=(
+            Mount(checkpoint, CHECKPOINT_IN_CONTAINER, read_only=True),
+            Mount(out, ENGINE_IN_CONTAINER, read_only=False),
+        ),
+        gpus=gpus,
+        shm_bytes=SHARED_MEMORY_BYTES,
+        user=f"{os.getuid()}:{os.getgid()}",
+        env=ENV_IN_CONTAINER,
+    )

@@ -1,4 +1,4 @@
-"""Who runs trtllm-build: the protocol that the executors share."""
+"""Who runs trtllm-build: the protocol that the executors share, and which of them a spec asks for."""
 
 from __future__ import annotations
 
@@ -7,13 +7,16 @@ from typing import Protocol
 
 from tritonforge.engine.tensorrt_llm.command import BuildCommand
 from tritonforge.events import OnEvent
+from tritonforge.spec.tensorrt_llm import TensorRtLlmEngineSpec
 
 
 class Executor(Protocol):
     """Runs one build command to its end."""
 
     def run(self, command: BuildCommand, *, log: Path, on_event: OnEvent) -> None:
-        """Run the command; when the block that called it is left early, by any exception, the program is ended.
+        """Run the command. The program does not outlive the call, whatever exception ends it.
+
+        There is no deadline: a build takes minutes or hours, and only who asked for it knows when it is too long.
 
         Args:
             command: What to run.
@@ -21,7 +24,19 @@ class Executor(Protocol):
             on_event: Called with each line that it writes.
 
         Raises:
-            ToolMissing: What is needed to run it is not there.
+            ToolMissing: The program is not there.
+            ContainerError: The container engine cannot run it.
             CommandFailed: It ended with another exit code than 0.
-            BuildError: It could not be run.
+            BuildError: It is of another release, or the log cannot be written.
         """
+
+
+def executor_for(spec: TensorRtLlmEngineSpec) -> Executor:
+    """The executor that a spec asks for."""
+    if spec.executor == "local":
+        from tritonforge.engine.tensorrt_llm.local import LocalExecutor  # only what is asked for is imported
+
+        return LocalExecutor(spec.release)
+    from tritonforge.engine.tensorrt_llm.docker import DockerExecutor  # Docker's SDK is heavy
+
+    return DockerExecutor()

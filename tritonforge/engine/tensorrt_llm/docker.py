@@ -1,0 +1,129 @@
+"""Runs trtllm-build in the release's container."""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from docker.errors import APIError, DockerException, ImageNotFound
+
+from tritonforge.engine.tensorrt_llm.command import BuildCommand
+from tritonforge.engine.tensorrt_llm.container import EngineTraits, container_options
+from tritonforge.engine.tensorrt_llm.docker_engine import Connection, connected, refusals
+from tritonforge.engine.tensorrt_llm.orphans import OWNER_LABEL, owner_label, remove_orphans
+from tritonforge.engine.tensorrt_llm.output import Lines, failed, prepare_log
+from tritonforge.engine.writing import naming
+from tritonforge.errors import ContainerError, UsageBug
+from tritonforge.events import OnEvent
+
+_NAMES_TRIED = 5
+_CONFLICT = 409
+_ENDING_S = 60  # between the end of the output and the exit code
+
+
+class DockerExecutor:
+    """Runs a build command in a container of its image.
+
+    Args:
+        address: Address of the Docker Engine; None takes DOCKER_HOST, or what `docker context` has chosen.
+        pull: Whether to download an image that is not there. They have many gigabytes, so nobody is surprised by one.
+    """
+
+    def __init__(self, *, address: str | None = None, pull: bool = False) -> None:
+        self._address = address
+        self._pull = pull
+
+    def run(self, command: BuildCommand, *, log: Path, on_event: OnEvent) -> None:
+        """Run the command; see `Executor`."""
+        if command.image is None:
+            raise UsageBug("a command without an image was given to the executor of containers")
+        with connected(self._address) as engine:
+            with refusals("list its containers", engine):
+                remove_orphans(engine.client, on_event)
+            _require_image(engine, command.image, pull=self._pull, on_event=on_event)
+            prepare_log(log)
+            with _container(engine, command, on_event) as container:
+                on_event(f"running {command.argv[0]} in {command.image} as container {container.name}")
+                code, out_of_memory = _follow(engine, container, log, on_event)
+        if code != 0:
+            raise failed(command, returncode=code, log=log, out_of_memory=out_of_memory)
+
+
+def _require_image(engine: Connection, image: str, *, pull: bool, on_event: OnEvent) -> None:
+    with refusals(f"look for the image {image}", engine):
+        try:
+            engine.client.images.get(image)
+        except ImageNotFound as error:
+            if not pull:
+                raise ContainerError(
+                    f"the image {image} is not on the Docker Engine at {engine.address}", hint=f"docker pull {image}"
+                ) from error
+        else:
+            return
+    on_event(f"pulling {image}")
+    with refusals(f"pull the image {image}", engine):
+        engine.client.images.pull(image)
+
+
+@contextlib.contextmanager
+def _container(engine: Connection, command: BuildCommand, on_event: OnEvent) -> Iterator[Any]:
+    """A container that is there for the block. It has a name before it is made, so that no interruption loses it."""
+    with refusals("say what it can do", engine):
+        traits = EngineTraits.from_security_options(engine.client.info().get("SecurityOptions") or ())
+    for _ in range(_NAMES_TRIED):
+        name = f"tritonforge-build-{secrets.token_hex(4)}"
+        options = container_options(command, traits, name=name, labels={OWNER_LABEL: owner_label()})
+        taken = False
+        try:
+            with refusals("create a container", engine):
+                try:
+                    container = engine.client.containers.create(**options)
+                except APIError as error:
+                    taken = error.status_code == _CONFLICT
+                    if taken:
+                        continue
+                    raise
+            yield container
+        finally:
+            if not taken:
+                _remove(engine, name, on_event)
+        return
+    raise ContainerError(f"the Docker Engine at {engine.address} has containers of {_NAMES_TRIED} random names already")
+
+
+def _remove(engine: Connection, name: str, on_event: OnEvent) -> None:
+    """End and remove a container. There is nothing that it could save, so it is not asked first."""
+    try:
+        engine.client.api.remove_container(name, force=True, v=True)
+    except (DockerException, OSError) as error:
+        if getattr(error, "status_code", None) != 404:  # it was never made
+            on_event(f"the container {name} could not be removed ({error}); remove it: docker rm -f {name}")
+
+
+def _follow(engine: Connection, container: Any, log: Path, on_event: OnEvent) -> tuple[int, bool]:
+    """Run a container that was made; returns its exit code, and whether it was killed for its memory."""
+    lines = Lines()
+    with refusals("start the container", engine):
+        output = iter(container.attach(stream=True, stdout=True, stderr=True))  # before the start: nothing is missed
+        container.start()
+    with log.open("wb") as file:
+        while chunk := _next(engine, output):
+            with naming(log):
+                file.write(chunk)
+                file.flush()
+            for line in lines.feed(chunk):
+                on_event(line)
+    for line in lines.rest():
+        on_event(line)
+    with refusals("wait for the end of the container", engine):
+        code = int(container.wait(timeout=_ENDING_S)["StatusCode"])
+        container.reload()
+    return code, bool(container.attrs["State"].get("OOMKilled"))
+
+
+def _next(engine: Connection, output: Iterator[bytes]) -> bytes:
+    with refusals("read the container's output", engine):
+        return next(output, b"")

@@ -1,0 +1,129 @@
+"""The way to the Docker Engine, and what its refusals mean."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import docker
+from docker.context import ContextAPI
+from docker.errors import DockerException
+
+from tritonforge.errors import ContainerError
+
+# Making a container from an image of 20 GB can take this long where layers are copied.
+_ANSWER_S = 600
+_TOOLKIT = (
+    "install the NVIDIA Container Toolkit, then: sudo nvidia-ctk runtime configure --runtime=docker && "
+    "sudo systemctl restart docker"
+)
+# What the engine says → what it means, and what to do.
+_REFUSALS = (
+    ("could not select device driver", "it cannot give a container GPUs: it has no NVIDIA runtime", _TOOLKIT),
+    ("unsatisfied condition", "the image needs a newer NVIDIA driver", "update the driver, or take an older release"),
+    ("unknown device", "it does not have the GPUs asked for", "compare engine.gpus with the output of nvidia-smi"),
+    ("nvidia-container-cli", "it cannot give a container GPUs", "see whether nvidia-smi works on this machine"),
+    ("executable file not found", "the image has no such program", "set engine.image to one that has trtllm-build"),
+    (
+        "bind source path does not exist",
+        "it does not see this machine's folders",
+        "use an engine on this machine, or share the folder with it (DOCKER_HOST and docker context say which it is)",
+    ),
+    ("no space left on device", "its disk is full", "free some: docker system df, docker system prune"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """An open connection.
+
+    Args:
+        client: The SDK's client.
+        address: Address of the engine, for messages.
+    """
+
+    client: Any
+    address: str
+
+
+@contextlib.contextmanager
+def connected(address: str | None = None) -> Iterator[Connection]:
+    """A connection to the Docker Engine.
+
+    Args:
+        address: Its address; None takes DOCKER_HOST, or what `docker context` has chosen.
+
+    Raises:
+        ContainerError: No engine answers there.
+    """
+    options = {"base_url": address} if address is not None else _configured()
+    address = str(options.get("base_url", ""))
+    try:
+        client = docker.DockerClient(**options, version="auto", timeout=_ANSWER_S)
+    except (DockerException, OSError) as error:
+        raise _unreachable(address, error) from error
+    try:
+        yield Connection(client, address)
+    finally:
+        client.close()
+
+
+@contextlib.contextmanager
+def refusals(doing: str, connection: Connection) -> Iterator[None]:
+    """Turn what the engine refuses within the block into an error that says what it means.
+
+    Args:
+        doing: What is being done, for the message, for example ``start the container``.
+        connection: The engine.
+
+    Raises:
+        ContainerError: The engine refuses, or has gone.
+    """
+    try:
+        yield
+    except (DockerException, OSError) as error:
+        raise _refusal(doing, connection.address, error) from error
+
+
+def _refusal(doing: str, address: str, error: Exception) -> ContainerError:
+    said = str(getattr(error, "explanation", None) or error).strip()
+    for fragment, meaning, hint in _REFUSALS:
+        if fragment in said:
+            return ContainerError(f"the Docker Engine at {address} could not {doing}: {meaning} ({said})", hint=hint)
+    if isinstance(error, OSError):
+        return ContainerError(
+            f"the Docker Engine at {address} went away while it was to {doing}: {said}",
+            hint="see whether it still runs: docker info",
+        )
+    return ContainerError(f"the Docker Engine at {address} could not {doing}: {said}")
+
+
+def _configured() -> dict[str, object]:
+    """As the docker command finds its engine: by DOCKER_HOST, or by the chosen context."""
+    options: dict[str, object] = docker.utils.kwargs_from_env()
+    if "base_url" in options:
+        return options
+    context = ContextAPI.get_current_context()
+    return {"base_url": context.Host, "tls": context.TLSConfig or False}
+
+
+def _unreachable(address: str, error: Exception) -> ContainerError:
+    causes = _causes(error)
+    where = f"the Docker Engine at {address}"
+    if any(isinstance(cause, PermissionError) for cause in causes):
+        hint = "join the group docker and log in again: sudo usermod -aG docker $USER"
+        return ContainerError(f"{where} may not be used by this user", hint=hint)
+    start = "start Docker (sudo systemctl start docker), set DOCKER_HOST, or use engine.executor: local"
+    if any(isinstance(cause, (FileNotFoundError, ConnectionRefusedError)) for cause in causes):
+        return ContainerError(f"{where} does not run, or Docker is not installed", hint=start)
+    return ContainerError(f"{where} does not answer: {error}", hint=start)
+
+
+def _causes(error: BaseException | None) -> list[BaseException]:
+    found: list[BaseException] = []
+    while error is not None and error not in found:
+        found.append(error)
+        error = error.__cause__ or error.__context__
+    return found
