@@ -52,7 +52,7 @@ def render_engine(
         PublishFailed: A file cannot be written.
     """
     context = build_context(version, engine, mount=mount, with_histograms=with_histograms)
-    folder = _render_tree(engine.kind, context, out, version=version.number, templates=templates)
+    folder = render_tree(engine.kind, context, out, version=version.number, templates=templates)
     version_folder = folder / str(version.number)
     for file in engine.files:
         place(engine.path / file, version_folder / file)
@@ -92,14 +92,31 @@ def render_gateway(
     check_weights(model.name, weights, published=[version.number for version in served])
     routes = Routes(dict(weights), salt=model.name)
     context = gateway_context(model.name, routes, [version.limits for version in served])
-    folder = _render_tree("gateway", context, out, version=GATEWAY_VERSION, templates=templates)
+    folder = render_tree("gateway", context, out, version=GATEWAY_VERSION, templates=templates)
     for version in served:
         write_served(model.name, version, folder)
     _add_runtime("gateway", folder / str(GATEWAY_VERSION))
     return folder
 
 
-def _render_tree(kind: str, context: NamedContext, out: Path, *, version: int, templates: TemplateTree | None) -> Path:
+def render_tree(kind: str, context: NamedContext, out: Path, *, version: int, templates: TemplateTree | None) -> Path:
+    """Render the templates of one kind of model into its folder.
+
+    Args:
+        kind: Folder of the templates.
+        context: Their variables.
+        out: Folder that takes the model folder.
+        version: Name of the version folder.
+        templates: Where templates come from; the built-in ones when None.
+
+    Returns:
+        The model folder.
+
+    Raises:
+        TemplateError: A template is wrong.
+        ConfigInvalid: The rendered config is not one that Triton could read.
+        PublishFailed: A file cannot be written.
+    """
     files = (templates or TemplateTree()).render(kind, context, version=version)
     for file in files:
         if file.path.name == CONFIG_NAME:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tritonforge.artifacts import EngineArtifact, TokenizerArtifact
 from tritonforge.errors import RepositoryError
+from tritonforge.formats.trtllm_engine import read_engine_folder
 from tritonforge.repository.dialects import TENSORRT_LLM, Dialect, dialect_of
 from tritonforge.repository.files import copy, write_text
 from tritonforge.repository.layout import GATEWAY_VERSION, SERVING_NAME, engine_model_name, serving_folder
@@ -46,7 +47,7 @@ class ServedVersion:
             number=version.number,
             engine_kind=engine.kind,
             tokenizer=tokenizer,
-            limits=version.limits,
+            limits=_limits(version, engine),
             default_max_tokens=version.serving.default_max_tokens,
             vocab_size=engine.vocab_size,
             dialect=dialect_of(version),
@@ -59,7 +60,15 @@ def write_served(model: str, served: ServedVersion, gateway: Path) -> None:
     Raises:
         PublishFailed: A file cannot be written.
     """
-    folder = serving_folder(gateway, served.number)
+    write_served_into(serving_folder(gateway, served.number), model, served)
+
+
+def write_served_into(folder: Path, model: str, served: ServedVersion) -> None:
+    """Write serving.json and the tokenizer files of one version into a folder of their own.
+
+    Raises:
+        PublishFailed: A file cannot be written.
+    """
     value = {
         "schema_version": SCHEMA_VERSION,
         "engine_model": engine_model_name(model, served.number),
@@ -75,11 +84,23 @@ def write_served(model: str, served: ServedVersion, gateway: Path) -> None:
         "default_max_tokens": served.default_max_tokens,
         "vocab_size": served.vocab_size,
         "unserved_inputs": list(served.dialect.unserved_inputs),
-        "renamed_inputs": dict(served.dialect.renamed_inputs),
+        "input_aliases": dict(served.dialect.input_aliases),
     }
     write_text(folder / SERVING_NAME, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
     for name, source in sorted(served.tokenizer.files.items()):
         copy(source, folder / name)  # not a link: the checkpoint is the user's, who may edit it
+
+
+def _limits(version: ResolvedVersion, engine: EngineArtifact) -> LimitsSpec:
+    """What the engine takes: by its own account where it gives one, else as it was asked for."""
+    if engine.kind != TENSORRT_LLM:
+        return version.limits
+    info = read_engine_folder(engine.path)
+    return LimitsSpec(
+        max_batch_size=info.max_batch_size,
+        max_seq_len=info.max_seq_len,
+        max_input_len=min(info.max_input_len, info.max_seq_len - 1),
+    )
 
 
 def read_served(gateway: Path) -> list[ServedVersion]:
@@ -115,7 +136,7 @@ def _read_served(file: Path) -> ServedVersion:
             dialect=Dialect(
                 name=value["dialect"],
                 unserved_inputs=tuple(value.get("unserved_inputs", ())),
-                renamed_inputs=dict(value.get("renamed_inputs", {})),
+                input_aliases=dict(value.get("input_aliases", {})),
             ),
         )
     except (OSError, ValueError, TypeError, KeyError) as error:
