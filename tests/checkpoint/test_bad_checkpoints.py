@@ -12,6 +12,7 @@ from safetensors.numpy import load_file, save_file
 from tests.support.checkpoints import DTYPES, write_chatglm, write_llama
 from tests.support.rotary import llama3_scaling
 from tritonforge.checkpoint.convert import convert
+from tritonforge.checkpoint.options import ConvertOptions
 from tritonforge.checkpoint.source import open_checkpoint
 from tritonforge.errors import (
     CheckpointError,
@@ -205,7 +206,7 @@ def test_a_value_that_float16_cannot_hold_is_an_error_and_leaves_nothing(tmp_pat
     with pytest.raises(
         CheckpointError, match=r"model\.norm\.weight: the value 999424 does not fit into float16"
     ) as caught:
-        convert(source, tmp_path / "out", dtype="float16")
+        convert(source, tmp_path / "out", ConvertOptions(dtype="float16"))
     assert caught.value.hint == "convert to bfloat16 instead"
     assert [path.name for path in tmp_path.iterdir()] == ["hf"]
     assert convert(source, tmp_path / "out").config.dtype == "bfloat16"
@@ -214,7 +215,7 @@ def test_a_value_that_float16_cannot_hold_is_an_error_and_leaves_nothing(tmp_pat
 def test_a_value_that_rounds_beyond_bfloat16_is_an_error(tmp_path: Path, llama: Path) -> None:
     change_weights(llama, **{"model.norm.weight": np.full((64,), np.finfo(np.float32).max)})
     with pytest.raises(CheckpointError, match="does not fit into bfloat16") as caught:
-        convert(llama, tmp_path / "out", dtype="bfloat16")
+        convert(llama, tmp_path / "out", ConvertOptions(dtype="bfloat16"))
     assert caught.value.hint == "convert to float32 instead"
 
 
@@ -229,7 +230,7 @@ def test_weights_that_are_no_numbers_are_refused_with_their_number(
     weights[3, 7:9] = value
     change_weights(source, **{K_PROJ: weights})
     with pytest.raises(CorruptFile, match=rf"model\.safetensors: tensor '{K_PROJ}' has 2 values that are NaN or inf"):
-        convert(source, tmp_path / "out", dtype=dtype)
+        convert(source, tmp_path / "out", ConvertOptions(dtype=dtype))
     assert [path.name for path in tmp_path.iterdir()] == ["hf"]
 
 

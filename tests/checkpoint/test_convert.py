@@ -14,8 +14,9 @@ from safetensors.numpy import load_file, save_file
 from tests.support.checkpoints import write_chatglm, write_glm, write_llama
 from tests.support.full_disk import file_size_limit
 from tritonforge.checkpoint.convert import convert
-from tritonforge.checkpoint.families.base import Arrangement
+from tritonforge.checkpoint.families.base import Arrangement, SourceTensor, TargetTensor
 from tritonforge.checkpoint.mapping import arrange
+from tritonforge.checkpoint.options import ConvertOptions
 from tritonforge.errors import CheckpointError, UsageBug
 from tritonforge.formats.safetensors import TensorFolder
 
@@ -23,7 +24,7 @@ LAYER = "transformer.layers.1"
 
 
 def converted(source: Path, out: Path) -> dict[str, np.ndarray]:
-    convert(source, out, dtype="float32", for_engine="openvino")
+    convert(source, out, ConvertOptions(dtype="float32"), for_engine="openvino")
     return load_file(out / "rank0.safetensors")
 
 
@@ -103,8 +104,8 @@ def test_both_namings_of_glm4_become_the_same_checkpoint(tmp_path: Path) -> None
             original[f"{target}.self_attention.query_key_value.{kind}"] = np.concatenate(parts)
     folder = write_chatglm(tmp_path / "original", version="glm4", tokenizer=False, dtype="F32", rope_ratio=500.0)
     save_file(original, folder / "model.safetensors")
-    first = convert(native, tmp_path / "a", dtype="float32")
-    second = convert(folder, tmp_path / "b", dtype="float32")
+    first = convert(native, tmp_path / "a", ConvertOptions(dtype="float32"))
+    second = convert(folder, tmp_path / "b", ConvertOptions(dtype="float32"))
     assert first.config.to_json() == {**second.config.to_json(), "architecture": "ChatGLMForCausalLM"}
     assert (tmp_path / "a/rank0.safetensors").read_bytes() == (tmp_path / "b/rank0.safetensors").read_bytes()
 
@@ -139,10 +140,14 @@ def test_shards_make_no_difference(tmp_path: Path) -> None:
     assert (tmp_path / "a/rank0.safetensors").read_bytes() == (tmp_path / "b/rank0.safetensors").read_bytes()
 
 
-def test_arranging_many_heads_keeps_every_row(tmp_path: Path) -> None:
-    rows = np.arange(2 * 3 * 4).reshape(24, 1)  # [head, (q, k, v), 4]
-    made = arrange([rows], Arrangement.UNZIP_HEADS, heads=2)[:, 0]
-    assert made.tolist() == [*range(4), *range(12, 16), *range(4, 8), *range(16, 20), *range(8, 12), *range(20, 24)]
+def test_arranging_many_heads_keeps_every_row() -> None:
+    source = SourceTensor("fused", (24, 1), "2 heads of 4, each with query, key and value")  # [head, (q, k, v), 4]
+    runs = arrange(TargetTensor("x", (source,), Arrangement.UNZIP_HEADS), heads=2)
+    assert [(run.source_row, run.row, run.rows) for run in runs] == [
+        (0, 0, 4), (12, 4, 4),  # queries
+        (4, 8, 4), (16, 12, 4),  # keys
+        (8, 16, 4), (20, 20, 4),  # values
+    ]  # fmt: skip
 
 
 def test_an_output_folder_that_exists_is_left_alone(tmp_path: Path) -> None:
@@ -198,7 +203,24 @@ def test_progress_is_told_in_sentences(tmp_path: Path) -> None:
     assert told == ["converting LlamaForCausalLM: 17 tensors to float16", f"wrote {tmp_path / 'out'}"]
 
 
-def test_an_argument_that_does_not_exist_is_a_bug_of_the_caller(tmp_path: Path) -> None:
-    for argument in ({"dtype": "int8"}, {"for_engine": "vllm"}):
-        with pytest.raises(UsageBug):
-            convert(tmp_path, tmp_path / "out", **argument)
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"dtype": "int8"},
+        {"precision": "int3"},
+        {"dtype": "float16", "precision": "bfloat16"},
+        {"tp": 0},
+        {"pp": -1},
+        {"embedding_sharding": "both"},
+        {"kv_cache": "int4"},
+        {"group_size": 32},
+    ],
+)
+def test_an_option_that_does_not_exist_is_a_bug_of_the_caller(options: dict[str, object]) -> None:
+    with pytest.raises(UsageBug, match=next(iter(options))):
+        ConvertOptions(**options)
+
+
+def test_an_engine_that_does_not_exist_is_a_bug_of_the_caller(tmp_path: Path) -> None:
+    with pytest.raises(UsageBug):
+        convert(tmp_path, tmp_path / "out", for_engine="vllm")

@@ -9,6 +9,7 @@ import pytest
 
 from tests.support.trtllm_forward import logits
 from tritonforge.checkpoint.convert import convert
+from tritonforge.checkpoint.options import ConvertOptions
 from tritonforge.formats.safetensors import TensorFolder
 
 ORACLE = Path(__file__).parent.parent / "oracle"
@@ -52,7 +53,7 @@ def test_the_configuration_says_what_the_upstream_converter_says(case: str, tmp_
 
 @pytest.mark.parametrize("case", CASES)
 def test_the_converted_tensors_give_the_logits_of_the_source(case: str, tmp_path: Path) -> None:
-    convert(ORACLE / case / "hf", tmp_path / "out", dtype="float32")
+    convert(ORACLE / case / "hf", tmp_path / "out", ConvertOptions(dtype="float32"))
     expected = np.load(ORACLE / case / "logits.npy")
     found = logits(tmp_path / "out", MANIFEST["logits_ids"])
     np.testing.assert_allclose(found, expected, atol=2e-5, rtol=1e-5)

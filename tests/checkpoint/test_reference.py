@@ -9,8 +9,9 @@ from tests.support.checkpoints import write_glm, write_llama
 from tests.support.reference import reference_logits
 from tests.support.rotary import llama3_scaling
 from tests.support.trtllm_forward import logits
+from tritonforge.checkpoint.cast import cast_values
 from tritonforge.checkpoint.convert import convert
-from tritonforge.checkpoint.mapping import cast_values
+from tritonforge.checkpoint.options import ConvertOptions
 from tritonforge.formats.safetensors import DTYPES
 
 torch = pytest.importorskip("torch")
@@ -58,14 +59,14 @@ GLM_CASES = {
 @pytest.mark.parametrize("case", LLAMA_CASES)
 def test_llama_gives_the_logits_of_transformers(case: str, tmp_path: Path) -> None:
     source = write_llama(tmp_path / "hf", tokenizer=None, **LLAMA_CASES[case])
-    convert(source, tmp_path / "out", dtype="float32", for_engine="openvino")
+    convert(source, tmp_path / "out", ConvertOptions(dtype="float32"), for_engine="openvino")
     np.testing.assert_allclose(logits(tmp_path / "out", IDS), reference_logits(source, IDS), atol=2e-5, rtol=1e-4)
 
 
 @pytest.mark.parametrize("case", GLM_CASES)
 def test_glm_in_its_native_naming_gives_the_logits_of_transformers(case: str, tmp_path: Path) -> None:
     source = write_glm(tmp_path / "hf", tokenizer=False, **GLM_CASES[case])
-    convert(source, tmp_path / "out", dtype="float32", for_engine="openvino")
+    convert(source, tmp_path / "out", ConvertOptions(dtype="float32"), for_engine="openvino")
     np.testing.assert_allclose(logits(tmp_path / "out", IDS), reference_logits(source, IDS), atol=2e-5, rtol=1e-4)
 
 

@@ -12,6 +12,7 @@ from tests.support.engines import SMALL_LIMITS, build_small, small_spec
 from tests.support.full_disk import file_size_limit
 from tritonforge.artifacts import CheckpointArtifact
 from tritonforge.checkpoint.convert import convert
+from tritonforge.checkpoint.options import ConvertOptions
 from tritonforge.engine.build import build
 from tritonforge.errors import BuildError, MissingWeight, ShapeMismatch, UnsupportedModel
 from tritonforge.formats.trtllm import TrtllmConfig
@@ -24,7 +25,7 @@ LIMITS = LimitsSpec(**SMALL_LIMITS)
 @pytest.fixture
 def checkpoint(tmp_path: Path) -> CheckpointArtifact:
     source = write_llama(tmp_path / "hf", tokenizer=None)
-    return convert(source, tmp_path / "checkpoint", dtype="float32", for_engine="openvino")
+    return convert(source, tmp_path / "checkpoint", ConvertOptions(dtype="float32"), for_engine="openvino")
 
 
 def change_weights(checkpoint: CheckpointArtifact, name: str, *, rows: int | None) -> None:

@@ -9,6 +9,7 @@ import openvino as ov
 
 from tritonforge.artifacts import EngineArtifact
 from tritonforge.checkpoint.convert import convert
+from tritonforge.checkpoint.options import ConvertOptions
 from tritonforge.engine.build import build
 from tritonforge.spec.limits import LimitsSpec
 from tritonforge.spec.openvino import OpenVinoEngineSpec
@@ -36,7 +37,9 @@ def build_small(
     source: Path, out: Path, *, spec: OpenVinoEngineSpec | None = None, dtype: str = "float32", **limits: int
 ) -> EngineArtifact:
     """Convert a Hugging Face folder and build its engine in `out`, with what lies between beside it."""
-    checkpoint = convert(source, out.with_name(f"{out.name}-checkpoint"), dtype=dtype, for_engine="openvino")
+    checkpoint = convert(
+        source, out.with_name(f"{out.name}-checkpoint"), ConvertOptions(dtype=dtype), for_engine="openvino"
+    )
     return build(spec or small_spec(), checkpoint, out, limits=LimitsSpec(**{**SMALL_LIMITS, **limits}))
 
 

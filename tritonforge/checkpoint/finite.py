@@ -30,6 +30,16 @@ def count_not_finite(values: Array) -> int:
     )
 
 
+def has_not_finite(values: Array) -> bool:
+    """Whether any value is NaN or infinite.
+
+    Args:
+        values: float32, float16 or bfloat16, any shape, contiguous.
+    """
+    limit = _INFINITY[values.dtype] << 1
+    return any(magnitudes.max() >= limit for magnitudes in _magnitudes(values))
+
+
 def _magnitudes(values: Array) -> Iterator[Array]:
     """The bits of the values without their sign, doubled, in chunks: in that order as the absolute values are."""
     bits = values.reshape(-1).view(_INFINITY[values.dtype].dtype)

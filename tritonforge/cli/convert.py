@@ -6,8 +6,9 @@ from pathlib import Path
 
 import click
 
-from tritonforge.checkpoint.convert import AUTO, convert
+from tritonforge.checkpoint.convert import convert
 from tritonforge.checkpoint.families.base import ENGINES, TENSORRT_LLM
+from tritonforge.checkpoint.options import AUTO, ConvertOptions
 from tritonforge.cli.output import json_option, print_json, say
 from tritonforge.formats.trtllm import FLOAT_TYPES
 
@@ -69,7 +70,8 @@ def command(
     _require("--pp", pipeline_parallel, 1)
     _require("--embedding-sharding", embedding_sharding, "none")
     _require("--release", release, _RELEASE)
-    made = convert(checkpoint, out, dtype=_float_type(dtype, precision), for_engine=for_engine, on_event=say)
+    options = ConvertOptions(dtype=_float_type(dtype, precision))
+    made = convert(checkpoint, out, options, for_engine=for_engine, on_event=say)
     if as_json:
         print_json({"path": made.path, "digest": made.digest, "config": made.config.to_json()})
     else:

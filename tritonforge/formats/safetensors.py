@@ -1,12 +1,15 @@
 """The tensors of a checkpoint folder, whether they are in one safetensors file or spread over several.
 
-What concerns a single file (header, memory map, writer) is in `safetensors_file`; the names that other stages need are
-offered here too.
+What concerns a single file (header, memory map) is in `safetensors_file`, the writer in `safetensors_writer`; the names
+that other stages need are offered here too.
 """
 
 from __future__ import annotations
 
+import os
 import re
+import threading
+import weakref
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -16,13 +19,14 @@ from tritonforge.formats.json_fields import read_json_object
 from tritonforge.formats.safetensors_file import (
     DTYPES,
     Array,
-    PlannedTensor,
     TensorInfo,
     map_file,
+    open_descriptor,
+    read_exactly,
     read_header,
     view_tensor,
-    write_tensors,
 )
+from tritonforge.formats.safetensors_writer import PlannedTensor, write_tensors
 
 __all__ = ["DTYPES", "Array", "PlannedTensor", "TensorFolder", "TensorInfo", "read_header", "write_tensors"]
 
@@ -49,6 +53,9 @@ class TensorFolder:
         self.place = place
         self._tensors = dict(tensors)
         self._maps: dict[Path, Array] = {}
+        self._lock = threading.Lock()
+        self._descriptors: dict[Path, int] = {}
+        weakref.finalize(self, _close_all, self._descriptors)
 
     @classmethod
     def open(cls, folder: Path) -> TensorFolder:
@@ -114,6 +121,30 @@ class TensorFolder:
         if tensor.file not in self._maps:
             self._maps[tensor.file] = map_file(tensor.file)
         return view_tensor(self._maps[tensor.file], tensor)
+
+    def read_rows(self, name: str, start: int, out: Array) -> None:
+        """Fill an array with rows of a tensor, copied from the file: nothing stays mapped. Threads may call it at once.
+
+        Args:
+            name: The tensor.
+            start: Its first row that is wanted (element, where it has one dimension).
+            out: Where they go: contiguous, as many rows as are wanted, of the tensor's dtype.
+
+        Raises:
+            MissingWeight: There is no tensor of that name.
+            CorruptFile: The file cannot be read, or has become shorter.
+        """
+        tensor = self.info(name)
+        with self._lock:
+            if tensor.file not in self._descriptors:
+                self._descriptors[tensor.file] = open_descriptor(tensor.file)
+        row_bytes = (tensor.end - tensor.start) // tensor.shape[0]
+        read_exactly(self._descriptors[tensor.file], tensor.start + start * row_bytes, out, tensor.file)
+
+
+def _close_all(descriptors: Mapping[Path, int]) -> None:
+    for descriptor in descriptors.values():
+        os.close(descriptor)
 
 
 def _indexed_tensors(folder: Path, index: Path) -> dict[str, TensorInfo]:

@@ -1,4 +1,4 @@
-"""safetensors: a reader by header and memory map, and a writer that holds one tensor at a time.
+"""safetensors, read: by header, then by memory map or in parts. `safetensors_writer` has the other direction.
 
 The layout (https://github.com/huggingface/safetensors): 8 bytes little-endian header length, a JSON header that maps
 tensor names to dtype, shape and byte range, then the data without holes. A tensor is touched only when it is read, so
@@ -7,10 +7,9 @@ a checkpoint of any size can be inspected and converted in little memory.
 
 from __future__ import annotations
 
-import json
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, TypeGuard
@@ -18,8 +17,8 @@ from typing import Any, BinaryIO, TypeGuard
 import ml_dtypes
 import numpy as np
 
-from tritonforge.errors import CheckpointError, CorruptFile, UnsupportedModel, UsageBug
-from tritonforge.formats.input_file import open_input
+from tritonforge.errors import CorruptFile, UnsupportedModel
+from tritonforge.formats.input_file import open_input, reading
 from tritonforge.formats.json_fields import parse_json_object
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -42,7 +41,7 @@ DTYPES: Mapping[str, np.dtype[Any]] = {
     "U8": np.dtype(np.uint8),
     "BOOL": np.dtype(np.bool_),
 }
-_LENGTH_BYTES = 8
+LENGTH_BYTES = 8
 _MAX_HEADER_BYTES = 100_000_000  # the limit of the reference implementation
 
 
@@ -65,28 +64,6 @@ class TensorInfo:
     file: Path
     start: int
     end: int
-
-
-@dataclass(frozen=True, slots=True)
-class PlannedTensor:
-    """A tensor that is about to be written.
-
-    Args:
-        name: Its name.
-        dtype: The format's spelling, a key of `DTYPES`.
-        shape: Its dimensions.
-        make: Gives the values, of exactly that dtype and shape, when their turn has come.
-    """
-
-    name: str
-    dtype: str
-    shape: tuple[int, ...]
-    make: Callable[[], Array]
-
-    @property
-    def size_bytes(self) -> int:
-        """Size of its data."""
-        return math.prod(self.shape) * DTYPES[self.dtype].itemsize
 
 
 def read_header(file: Path) -> dict[str, TensorInfo]:
@@ -123,52 +100,47 @@ def view_tensor(mapped: Array, tensor: TensorInfo) -> Array:
     return mapped[tensor.start : tensor.end].view(DTYPES[tensor.dtype]).reshape(tensor.shape)
 
 
-def write_tensors(path: Path, tensors: Sequence[PlannedTensor], metadata: Mapping[str, str] | None = None) -> None:
-    """Write tensors to a new file, in the given order, one in memory at a time.
-
-    The space is taken before the first tensor is made, so a full disk shows at once. When anything fails, the file is
-    removed.
-
-    Args:
-        path: The file; must not exist.
-        tensors: What to write; names must differ.
-        metadata: Free strings for the header.
+def open_descriptor(file: Path) -> int:
+    """A descriptor of a file for `read_exactly`; the caller closes it.
 
     Raises:
-        CheckpointError: The file cannot be written, for example because the disk is full.
-        UsageBug: Two names are equal, or a tensor was made with another dtype or shape than planned.
+        CheckpointNotFound, CorruptFile: It cannot be opened.
     """
-    header = _header_bytes(tensors, metadata)
-    total_bytes = len(header) + sum(tensor.size_bytes for tensor in tensors)
-    try:
-        with path.open("xb") as stream:
-            try:
-                os.posix_fallocate(stream.fileno(), 0, total_bytes)
-                stream.write(header)
-                for tensor in tensors:
-                    stream.write(_bytes_of(tensor).data)
-                stream.flush()
-                os.fsync(stream.fileno())
-            except BaseException:
-                path.unlink(missing_ok=True)
-                raise
-    except OSError as error:
-        raise CheckpointError(
-            f"{path}: cannot write {total_bytes:,} bytes: {error.strerror}",
-            hint="free some space, or choose an output folder on another disk",
-        ) from error
+    with open_input(file) as stream:
+        return os.dup(stream.fileno())
+
+
+def read_exactly(descriptor: int, start: int, out: Array, file: Path) -> None:
+    """Fill a contiguous array with the bytes from `start` on.
+
+    Args:
+        descriptor: An open file; its position is neither used nor moved.
+        start: The first byte.
+        out: Where they go.
+        file: Its path, for errors.
+
+    Raises:
+        CorruptFile: It cannot be read, or ends before that.
+    """
+    view = memoryview(out.reshape(-1).view(np.uint8))
+    while view:
+        with reading(file):
+            count = os.preadv(descriptor, [view], start)
+        if not count:
+            raise CorruptFile(file, f"has become shorter while it was read: byte {start:,} is missing")
+        view, start = view[count:], start + count
 
 
 def _parse_header(stream: BinaryIO, file: Path, size_bytes: int) -> tuple[dict[str, object], int]:
     """The header as JSON, and the offset of the data."""
-    if size_bytes < _LENGTH_BYTES:
+    if size_bytes < LENGTH_BYTES:
         raise CorruptFile(file, f"has {size_bytes} bytes: too short to be a safetensors file")
-    length = int.from_bytes(stream.read(_LENGTH_BYTES), "little")
+    length = int.from_bytes(stream.read(LENGTH_BYTES), "little")
     if length > _MAX_HEADER_BYTES:
         raise CorruptFile(file, f"header length {length:,} is above the format's limit: not a safetensors file")
-    if length > size_bytes - _LENGTH_BYTES:
+    if length > size_bytes - LENGTH_BYTES:
         raise CorruptFile(file, f"is truncated: the header has {length:,} bytes, the file {size_bytes:,}")
-    return parse_json_object(stream.read(length), file, what="the header"), _LENGTH_BYTES + length
+    return parse_json_object(stream.read(length), file, what="the header"), LENGTH_BYTES + length
 
 
 def _parse_entry(name: str, entry: object, file: Path, data_start: int) -> TensorInfo:
@@ -205,25 +177,3 @@ def _check_ranges(tensors: Mapping[str, TensorInfo], file: Path, data_start: int
         raise CorruptFile(file, f"is truncated: {previous} ends at byte {position:,}, the file has {size_bytes:,}")
     if position < size_bytes:
         raise CorruptFile(file, f"has {size_bytes - position:,} bytes after its last tensor")
-
-
-def _header_bytes(tensors: Sequence[PlannedTensor], metadata: Mapping[str, str] | None) -> bytes:
-    header: dict[str, object] = {"__metadata__": dict(metadata)} if metadata else {}
-    position = 0
-    for tensor in tensors:
-        if tensor.name in header:
-            raise UsageBug(f"tensor {tensor.name!r} is planned twice")
-        end = position + tensor.size_bytes
-        header[tensor.name] = {"dtype": tensor.dtype, "shape": list(tensor.shape), "data_offsets": [position, end]}
-        position = end
-    text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
-    text += b" " * (-len(text) % 8)  # the data starts at a multiple of 8, as the reference implementation writes it
-    return len(text).to_bytes(_LENGTH_BYTES, "little") + text
-
-
-def _bytes_of(tensor: PlannedTensor) -> Array:
-    values = tensor.make()
-    if values.dtype != DTYPES[tensor.dtype] or values.shape != tensor.shape:
-        made = f"{values.dtype} {list(values.shape)}"
-        raise UsageBug(f"{tensor.name} was planned as {tensor.dtype} {list(tensor.shape)}, but made as {made}")
-    return np.ascontiguousarray(values).reshape(-1).view(np.uint8)

@@ -78,6 +78,8 @@ class TrtllmConfig:
         chatglm: The fields of a ChatGLM checkpoint; None for Llama.
         tp_size: Ranks that share each layer.
         pp_size: Ranks that share the stack of layers.
+        use_parallel_embedding: Tensor-parallel ranks share the embedding.
+        embedding_sharding_dim: How they do: 0 by token, 1 by dimension.
         quant_algo: TensorRT-LLM's name of the weight quantisation, if any.
         kv_cache_quant_algo: TensorRT-LLM's name of the KV-cache quantisation, if any.
     """
@@ -104,6 +106,8 @@ class TrtllmConfig:
     chatglm: ChatGlmFields | None = None
     tp_size: int = 1
     pp_size: int = 1
+    use_parallel_embedding: bool = False
+    embedding_sharding_dim: int = 0
     quant_algo: str | None = None
     kv_cache_quant_algo: str | None = None
 
@@ -144,8 +148,8 @@ class TrtllmConfig:
             "norm_epsilon": self.norm_epsilon,
             "position_embedding_type": self.position_embedding_type,
             "max_position_embeddings": self.max_position_embeddings,
-            "use_parallel_embedding": False,
-            "embedding_sharding_dim": 0,
+            "use_parallel_embedding": self.use_parallel_embedding,
+            "embedding_sharding_dim": self.embedding_sharding_dim,
             "share_embedding_table": False,
             "qk_layernorm": False,
             "mapping": {"world_size": self.world_size, "tp_size": self.tp_size, "pp_size": self.pp_size},
@@ -222,6 +226,8 @@ class TrtllmConfig:
             chatglm=chatglm,
             tp_size=mapping.integer("tp_size", 1),
             pp_size=mapping.integer("pp_size", 1),
+            use_parallel_embedding=fields.flag("use_parallel_embedding", default=False),
+            embedding_sharding_dim=fields.integer("embedding_sharding_dim", 0, least=0, most=1),
             quant_algo=_optional_text(quantization, "quant_algo"),
             kv_cache_quant_algo=_optional_text(quantization, "kv_cache_quant_algo"),
         )

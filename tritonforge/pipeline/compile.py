@@ -1,28 +1,27 @@
-"""One version from its checkpoint to a compiled engine, in a folder of its own beside the repository."""
+"""One version from its checkpoint to a compiled engine: out of the build cache, or made and put there."""
 
 from __future__ import annotations
 
-import shutil
 import time
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from importlib.metadata import version as package_version
 from pathlib import Path
 
-from tritonforge import __version__
-from tritonforge.artifacts import EngineArtifact, TokenizerArtifact
+from tritonforge.artifacts import CheckpointArtifact, EngineArtifact, TokenizerArtifact
 from tritonforge.checkpoint.convert import convert
-from tritonforge.checkpoint.prove_tokenizer import prove_tokenizer
-from tritonforge.checkpoint.source import SourceCheckpoint, open_checkpoint
-from tritonforge.checkpoint.tokenizer import find_tokenizer
-from tritonforge.engine.build import build
 from tritonforge.errors import UsageBug
 from tritonforge.events import OnEvent
-from tritonforge.pipeline.plan import VersionPlan
-from tritonforge.pipeline.sources import checkpoint_folder
+from tritonforge.formats.trtllm import TrtllmConfig
+from tritonforge.pipeline.cache import BuildCache
+from tritonforge.pipeline.kinds import KINDS
+from tritonforge.pipeline.plan import VersionPlan, plan_recipe
+from tritonforge.pipeline.recipe import Conversion, Recipe
+from tritonforge.pipeline.sources import Sources
+from tritonforge.repository.files import place
 from tritonforge.repository.manifest import Manifest
 from tritonforge.spec.model import ResolvedVersion
-from tritonforge.spec.openvino import OpenVinoEngineSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,51 +43,93 @@ class CompiledVersion:
     took_s: float
 
 
-def compile_version(plan: VersionPlan, folder: Path, *, cache: Path, on_event: OnEvent) -> CompiledVersion:
-    """Convert and compile one version.
+@dataclass(frozen=True, slots=True)
+class Workplace:
+    """Where versions are compiled.
+
+    Args:
+        folder: Takes the engines; on the repository's file system.
+        logs: Folder for the logs of programs that are run.
+        cache: The build cache.
+        sources: The checkpoints.
+        on_event: Called with one line per step.
+    """
+
+    folder: Path
+    logs: Path
+    cache: BuildCache
+    sources: Sources
+    on_event: OnEvent
+
+
+def compile_version(plan: VersionPlan, workplace: Workplace) -> CompiledVersion:
+    """Convert and compile one version, or take what was made earlier from the build cache.
 
     Args:
         plan: The version.
-        folder: Where the TensorRT-LLM checkpoint and the engine go.
-        cache: Where imported GGUF files are kept.
-        on_event: Called with one line per step.
+        workplace: Where to do it.
 
     Raises:
         CheckpointError: The checkpoint cannot be converted.
-        BuildError: The engine cannot be compiled.
+        BuildError: The engine cannot be compiled, or the cache cannot be written.
     """
     started = time.monotonic()
-    version = plan.version
-    engine_spec = version.engine
-    if not isinstance(engine_spec, OpenVinoEngineSpec):
-        raise UsageBug(f"{engine_spec.kind} was not refused by the plan")
-    name = f"{version.model_name}-v{version.number}"
-    folder_of_source = checkpoint_folder(plan.source, digest=plan.checkpoint_digest, cache=cache, on_event=on_event)
-    source = open_checkpoint(folder_of_source)
-    tokenizer = find_tokenizer(source)
-    prove_tokenizer(source, tokenizer)
-    checkpoint = convert(
-        source.folder,
-        folder / f"{name}-checkpoint",
-        dtype=_checkpoint_dtype(engine_spec, source),
-        for_engine="openvino",
-        on_event=on_event,
-    )
-    version = replace(version, limits=version.limits.fitted_to(checkpoint.config.max_position_embeddings))
-    engine = build(engine_spec, checkpoint, folder / f"{name}-engine", limits=version.limits, on_event=on_event)
-    shutil.rmtree(checkpoint.path)  # as large as the model: not kept while the next version is built
-    return CompiledVersion(version, engine, tokenizer, _manifest(plan), time.monotonic() - started)
+    source = workplace.sources.open(plan.source, on_event=workplace.on_event)
+    recipe = plan.recipe or plan_recipe(plan, source)
+    tokenizer = workplace.sources.tokenizer(source)
+    engine = _engine(plan, recipe, workplace)
+    return CompiledVersion(recipe.version, engine, tokenizer, _manifest(plan, recipe), time.monotonic() - started)
 
 
-def _checkpoint_dtype(engine: OpenVinoEngineSpec, source: SourceCheckpoint) -> str:
-    """Dtype of the checkpoint between source and engine. Integer weights are rounded once, from the source's own."""
-    if engine.precision in ("float32", "float16"):
-        return engine.precision
-    stored = {source.weights.info(name).dtype for name in source.weights.names()}
-    return "float32" if "F32" in stored else source.config.dtype
+def _engine(plan: VersionPlan, recipe: Recipe, workplace: Workplace) -> EngineArtifact:
+    """The engine in the workplace, as links to the files of the cache where they are on one file system."""
+    build, key, conversion = KINDS[recipe.version.engine.kind].build, recipe.engine_key, recipe.conversion
+    if build is None or key is None or conversion is None:
+        raise UsageBug(f"{recipe.version.engine.kind} is compiled, but its recipe does not say how")
+    name = f"{plan.version.model_name}-v{plan.version.number}"
+
+    def make(out: Path) -> Mapping[str, object]:
+        with _checkpoint(plan, recipe, conversion, workplace) as checkpoint:
+            log = workplace.logs / f"build-{name}.log"
+            engine = build(recipe, checkpoint, out, log=log, on_event=workplace.on_event)
+        return {"vocab_size": engine.vocab_size, "weights_bytes": engine.weights_bytes}
+
+    out = workplace.folder / f"{name}-engine"
+    with workplace.cache.entry(key, make, made_for=plan.label, on_event=workplace.on_event) as entry:
+        for file in entry.contents:
+            place(entry.files / file, out / file)
+        return EngineArtifact(
+            path=out,
+            kind=recipe.version.engine.kind,
+            files=tuple(sorted(entry.contents)),
+            vocab_size=int(str(entry.about["vocab_size"])),
+            weights_bytes=int(str(entry.about["weights_bytes"])),
+        )
 
 
-def _manifest(plan: VersionPlan) -> Manifest:
+@contextmanager
+def _checkpoint(
+    plan: VersionPlan, recipe: Recipe, conversion: Conversion, workplace: Workplace
+) -> Iterator[CheckpointArtifact]:
+    """The TensorRT-LLM checkpoint between source and engine, which stays as it is within the block."""
+    source = recipe.source
+
+    def make(out: Path) -> Mapping[str, object]:
+        convert(
+            source.folder,
+            out,
+            dtype=conversion.options.dtype,
+            for_engine=conversion.for_engine,
+            on_event=workplace.on_event,
+        )
+        workplace.sources.require_unchanged(plan.source)
+        return {}
+
+    with workplace.cache.entry(conversion.key, make, made_for=plan.label, on_event=workplace.on_event) as entry:
+        yield CheckpointArtifact(entry.files, TrtllmConfig.read(entry.files), source.folder, plan.checkpoint_digest)
+
+
+def _manifest(plan: VersionPlan, recipe: Recipe) -> Manifest:
     version = plan.version
     return Manifest(
         model=version.model_name,
@@ -98,5 +139,7 @@ def _manifest(plan: VersionPlan) -> Manifest:
         spec_digest=plan.spec_digest,
         settings=plan.settings,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
-        tools={"tritonforge": __version__, "openvino": package_version("openvino")},
+        tools=recipe.tools,
+        release=recipe.release,
+        gpu_architecture=recipe.gpu_architecture,
     )
