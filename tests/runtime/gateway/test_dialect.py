@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -51,6 +52,16 @@ def test_every_tensor_has_the_backends_type() -> None:
         named = "float32" if name in floats else "bool" if name in flags else "int32"
         assert kind == ("uint64" if name == "random_seed" else named), name
     assert call.outputs == ("output_ids", "sequence_length", "cum_log_probs", "output_log_probs")
+
+
+def test_an_input_is_sent_under_both_names_to_an_engine_that_may_read_either() -> None:
+    served = replace(version(), input_aliases={"min_length": "min_tokens", "random_seed": "seed"})
+    request = parse_request(inputs_of(text_input="ab", min_length=3))
+
+    call = dialect.generate_call(request, build_prompt(request, served), served, request_id="r")
+
+    assert call.inputs["min_tokens"].tolist() == call.inputs["min_length"].tolist() == [[3]]
+    assert not {"seed", "random_seed"} & call.inputs.keys()
 
 
 @pytest.mark.parametrize(

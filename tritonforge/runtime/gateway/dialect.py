@@ -48,6 +48,7 @@ def generate_call(request: TextRequest, prompt: Prompt, version: ServedVersion, 
         inputs["stop_words_list"] = word_list([[token_id] for token_id in more_end_ids])
     if request.bad_words:
         inputs["bad_words_list"] = word_list(_bad_words(request.bad_words, version))
+    inputs |= {also: inputs[name] for name, also in version.input_aliases.items() if name in inputs}
     outputs = ["output_ids", "sequence_length"]
     if request.return_log_probs:
         inputs["return_log_probs"] = _flag(on=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +46,8 @@ class ServedVersion:
         default_max_tokens: Tokens to generate when a request does not say.
         vocab_size: Number of token ids that the engine knows.
         unserved_inputs: Inputs of the gateway that the engine cannot serve.
+        input_aliases: Further names under which an engine's inputs are sent, by their name: the engine reads one of
+            the two, and passes over the other.
     """
 
     number: int
@@ -58,6 +60,7 @@ class ServedVersion:
     default_max_tokens: int
     vocab_size: int
     unserved_inputs: tuple[str, ...] = ()
+    input_aliases: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,4 +146,5 @@ def _version(folder: Path, value: Mapping[str, Any], tokenizers: SharedTokenizer
         default_max_tokens=int(value["default_max_tokens"]),
         vocab_size=int(value["vocab_size"]),
         unserved_inputs=tuple(value.get("unserved_inputs", ())),
+        input_aliases=dict(value.get("input_aliases", {})),
     )
