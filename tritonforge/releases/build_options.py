@@ -62,7 +62,7 @@ class BuildOption:
         return None if right else f"expected {self._expected(allowed)}"
 
     def words(self, value: Value) -> tuple[str, ...]:
-        """The option with a value that `problem_with` lets pass, as trtllm-build reads it; none for a flag that is off."""
+        """The option with a value that `problem_with` lets pass, as trtllm-build reads it; none for a flag off."""
         name = f"--{self.name}"
         if self.type == "flag":
             return (name,) if value else ()

@@ -11,6 +11,7 @@ from tritonforge.spec.base import MAX_TOKENS, BrokenRule, ForgeModel, Tokens, re
 
 BatchSize = Annotated[int, Field(ge=1, le=65536)]
 _FEWEST_POSITIONS = 2  # a prompt and an answer of one token each
+BeamWidth = Annotated[int, Field(ge=1, le=256)]
 SequenceTokens = Annotated[int, Field(ge=_FEWEST_POSITIONS, le=MAX_TOKENS)]
 
 
@@ -30,6 +31,13 @@ class LimitsSpec(ForgeModel):
 
     max_input_len: Tokens = Field(default_factory=_half_of_the_sequence)
     """Most tokens in a prompt; below max_seq_len. Left out, half of it, at most 2048."""
+
+    max_num_tokens: Tokens | None = None
+    """Most tokens of all requests that one step computes; left out, what the engine takes by itself. Not for
+    openvino, which has runtime.max_num_batched_tokens."""
+
+    max_beam_width: BeamWidth = 1
+    """Most beams of a request; 1 is no beam search. Not for openvino."""
 
     def fitted_to(self, max_positions: int) -> LimitsSpec:
         """These limits, with max_seq_len made smaller for a model of few positions if nobody asked for a value.
@@ -63,6 +71,15 @@ class LimitsSpec(ForgeModel):
             refuse([BrokenRule(f"is {self.max_input_len}; expected {expected}", at=("max_input_len",))])
         return self
 
+    @model_validator(mode="after")
+    def _step_holds_a_token_of_every_request(self) -> Self:
+        fewest = self.max_batch_size * self.max_beam_width
+        if self.max_num_tokens is not None and self.max_num_tokens < fewest:
+            counted = f"max_batch_size {self.max_batch_size} x max_beam_width {self.max_beam_width}"
+            problem = f"is {self.max_num_tokens}; expected at least {fewest}, a token for every request ({counted})"
+            refuse([BrokenRule(problem, at=("max_num_tokens",))])
+        return self
+
 
 class LimitsOverrideSpec(ForgeModel):
     """Limits in which one version differs from its model; what is left out stays as the model says."""
@@ -75,6 +92,12 @@ class LimitsOverrideSpec(ForgeModel):
 
     max_seq_len: SequenceTokens | None = None
     """Most tokens in a prompt and its answer together."""
+
+    max_num_tokens: Tokens | None = None
+    """Most tokens of all requests that one step computes."""
+
+    max_beam_width: BeamWidth | None = None
+    """Most beams of a request."""
 
     def applied_to(self, limits: LimitsSpec) -> LimitsSpec:
         """The model's limits with this version's in their place.

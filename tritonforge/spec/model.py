@@ -11,6 +11,7 @@ from pydantic import Field, ValidationError, model_validator
 from tritonforge.spec.base import BrokenRule, ForgeModel, ModelName, VersionNumber, refuse
 from tritonforge.spec.checkpoint import CheckpointRef
 from tritonforge.spec.engine import EngineSpec
+from tritonforge.spec.engine_limits import broken_limits
 from tritonforge.spec.limits import LimitsOverrideSpec, LimitsSpec
 from tritonforge.spec.serving import ServingOverrideSpec, ServingSpec
 from tritonforge.spec.tests import TestSpec
@@ -142,6 +143,8 @@ def _broken_version(model: ModelSpec, number: int) -> Iterator[BrokenRule]:
         return
     for key, problem in broken_text_serving(resolved.engine, resolved.serving):
         yield BrokenRule(f"{problem} (version {number})", at=_owner(model, number, key))
+    for key, problem in broken_limits(resolved.engine, resolved.limits):
+        yield BrokenRule(f"{problem} (version {number})", at=(*_limits_owner(model, number, key), key))
     batching, most = resolved.serving.dynamic_batching, resolved.limits.max_batch_size
     sizes = batching.preferred_batch_size if batching is not None else ()
     if sizes and max(sizes) > most:
@@ -161,3 +164,9 @@ def _owner(model: ModelSpec, number: int, key: str) -> tuple[str | int, ...]:
     if own is not None and getattr(own, key) is not None:
         return ("versions", number, "serving", key)
     return ("serving", key)
+
+
+def _limits_owner(model: ModelSpec, number: int, key: str) -> tuple[str | int, ...]:
+    """Where a version's limit is written: at the version, or at the model."""
+    own = model.versions[number].limits
+    return ("versions", number, "limits") if own is not None and key in own.model_fields_set else ("limits",)
