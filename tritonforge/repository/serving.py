@@ -16,6 +16,8 @@ from tritonforge.spec.limits import LimitsSpec
 from tritonforge.spec.model import ResolvedVersion
 
 SCHEMA_VERSION = 1
+# Those that a gateway holds requests to.
+LIMITS = {"max_batch_size", "max_input_len", "max_seq_len"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +82,7 @@ def write_served_into(folder: Path, model: str, served: ServedVersion) -> None:
             "eos_token_ids": list(served.tokenizer.eos_token_ids),
             "pad_token_id": served.tokenizer.pad_token_id,
         },
-        "limits": served.limits.model_dump(),
+        "limits": served.limits.model_dump(include=LIMITS),
         "default_max_tokens": served.default_max_tokens,
         "vocab_size": served.vocab_size,
         "unserved_inputs": list(served.dialect.unserved_inputs),
