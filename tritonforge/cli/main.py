@@ -28,6 +28,7 @@ COMMANDS = {
     "traffic": ("traffic", "Show or change how a model's traffic is split between its versions."),
     "generate": ("generate", "Ask a model for one answer."),
     "import-gguf": ("import_gguf", "Turn a Llama GGUF file into a Hugging Face checkpoint folder."),
+    "releases": ("releases", "List the known TensorRT-LLM releases, or what is known of one."),
     "schema": ("schema", "Print the JSON Schema of forge.yaml."),
     "doctor": ("doctor", "Check what this machine can do and say how to fix the rest."),
 }

@@ -13,6 +13,11 @@ OptionType = Literal["int", "text", "choice", "switch", "flag", "list"]
 Evidence = Literal["run", "read", "inferred"]
 Value = bool | int | str | Sequence[str]
 SWITCH = ("enable", "disable")
+EVIDENCE: Mapping[Evidence, str] = {
+    "run": "the release's own argument parser was run",
+    "read": "read in upstream's source of that time; which release it went into is not certain",
+    "inferred": "nothing of this line was seen; concluded from those beside it",
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,142 @@
+"""`tritonforge releases`: what is known of each TensorRT-LLM release."""
+
+from __future__ import annotations
+
+import click
+
+from tritonforge.cli.output import json_option, plain, print_fields, print_json, print_line, print_table
+from tritonforge.releases.backend import BackendLine, backend_line
+from tritonforge.releases.build_options import (
+    EVIDENCE,
+    BuildOption,
+    all_option_names,
+    build_options,
+    what_replaced,
+    where_option_exists,
+)
+from tritonforge.releases.table import Container, Release, all_lines, all_releases, find_release
+
+CONTAINER_COLUMNS = ("container", "Triton", "TensorRT", "CUDA", "driver", "Python", "GB")
+
+
+@click.command()
+@click.argument("release", required=False)
+@click.option("--options", "show_options", is_flag=True, help="Show the options of trtllm-build only.")
+@click.option("--backend", "show_backend", is_flag=True, help="Show the parameters and tensors of RELEASE's backend.")
+@json_option
+def command(*, release: str | None, show_options: bool, show_backend: bool, as_json: bool) -> None:
+    """List the known TensorRT-LLM releases, or what is known of RELEASE.
+
+    With RELEASE: its containers, and the options that its trtllm-build takes, each with the lines that have it, its
+    default, and how that is known.
+    """
+    if release is None:
+        if show_backend:
+            raise click.UsageError("--backend needs a RELEASE")
+        _all(show_options=show_options, as_json=as_json)
+        return
+    found = find_release(release)
+    shown: dict[str, object] = {"release": found.name, "line": found.line}
+    if not show_options and not show_backend:
+        shown["containers"] = found.containers
+    if not show_backend:
+        shown["options"] = [_as_json(option) for option in build_options(found).values()]
+    if show_backend:
+        shown["backend"] = backend_line(found)
+    if as_json:
+        print_json(shown)
+        return
+    if "containers" in shown:
+        _print_containers([found])
+    if "options" in shown:
+        _print_options(found)
+    if "backend" in shown:
+        _print_backend(found, backend_line(found))
+
+
+def _all(*, show_options: bool, as_json: bool) -> None:
+    if show_options:
+        rows = [(name, where_option_exists(name), what_replaced(name) or "") for name in all_option_names()]
+        columns = ("option", "lines", "now")
+        if as_json:
+            print_json({"lines": all_lines(), "options": [dict(zip(columns, row, strict=True)) for row in rows]})
+        else:
+            print_table(columns, rows, title="Options of trtllm-build")
+    elif as_json:
+        print_json([{"release": one.name, "line": one.line, "containers": one.containers} for one in all_releases()])
+    else:
+        _print_containers(list(all_releases()))
+
+
+def _print_containers(releases: list[Release]) -> None:
+    rows = [(release.name, *_cells(container)) for release in releases for container in release.containers]
+    print_table(("release", *CONTAINER_COLUMNS), rows)
+    images = [container.image.replace(container.tag, "CONTAINER") for one in releases for container in one.containers]
+    for image in dict.fromkeys(images):
+        print_line(f"image: {image}")
+
+
+def _cells(container: Container) -> tuple[object, ...]:
+    return (
+        container.tag,
+        container.triton,
+        container.tensorrt,
+        container.cuda,
+        container.driver,
+        container.python,
+        f"{container.image_gb:g}",
+    )
+
+
+def _as_json(option: BuildOption) -> dict[str, object]:
+    values = plain(option)
+    return {**(values if isinstance(values, dict) else {}), "lines": where_option_exists(option.name)}
+
+
+def _print_options(release: Release) -> None:
+    options = build_options(release)
+    rows = [
+        (
+            option.name,
+            ", ".join(map(str, option.choices)) or option.type,
+            _default(option),
+            where_option_exists(option.name),
+            option.evidence,
+            _remark(option),
+        )
+        for option in options.values()
+    ]
+    title = f"Options of trtllm-build {release.name}"
+    print_table(("option", "takes", "default", "lines", "evidence", "remark"), rows, title=title)
+    for mark in dict.fromkeys(option.evidence for option in options.values()):
+        print_line(f"{mark}: {EVIDENCE[mark]}")
+
+
+def _default(option: BuildOption) -> str:
+    if option.default_either:
+        return " or ".join(map(str, option.default_either))
+    return "" if option.default is None else str(option.default)
+
+
+def _remark(option: BuildOption) -> str:
+    remarks = [
+        f"forge.yaml: {option.key}" if option.key else None,
+        option.reserved,
+        f"now {option.now}" if option.now else None,
+        f"also {', '.join(option.aliases)}" if option.aliases else None,
+        option.note,
+    ]
+    return "; ".join(remark for remark in remarks if remark)
+
+
+def _print_backend(release: Release, line: BackendLine) -> None:
+    print_fields({"TensorRT-LLM": release.name, "evidence": line.evidence, "source": line.source})
+    parameters = [(one.name, one.default, one.source, one.meaning) for one in line.parameters]
+    print_table(("parameter", "default", "filled from", "meaning"), parameters)
+    both = (("input", line.inputs), ("output", line.outputs))
+    tensors = [
+        (kind, one.name, one.type, list(one.dims), "optional" if one.optional else "")
+        for kind, side in both
+        for one in side
+    ]
+    print_table(("side", "tensor", "type", "dims", ""), tensors)
