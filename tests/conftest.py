@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from scripts.smollm2 import fetch_gguf
 from tests.support.checkpoints import write_llama
+from tests.support.docker_engine import DockerEngine, usable_engine
 from tritonforge.checkpoint.gguf import import_gguf
 
 # Where the demo keeps it too: it is downloaded once.
@@ -30,3 +32,10 @@ def smollm2_gguf() -> Path:
 def smollm2(smollm2_gguf: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The same as a Hugging Face folder in float16. Read only."""
     return import_gguf(smollm2_gguf, tmp_path_factory.mktemp("smollm2") / "checkpoint")
+
+
+@pytest.fixture(scope="session")
+def docker_engine() -> Iterator[DockerEngine]:
+    """A real Docker Engine with stand-in images for trtllm-build; skips where there can be none."""
+    with usable_engine() as engine:
+        yield engine

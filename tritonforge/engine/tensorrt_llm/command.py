@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from tritonforge.engine.tensorrt_llm.argv import build_argv
 from tritonforge.releases.table import find_release
 from tritonforge.spec.limits import LimitsSpec
 from tritonforge.spec.tensorrt_llm import TensorRtLlmEngineSpec
 
 Gpus = tuple[int, ...] | Literal["all"] | None
 
-PROGRAM = "trtllm-build"
 # Where a container sees the two folders.
 CHECKPOINT_IN_CONTAINER = "/tritonforge/checkpoint"
 ENGINE_IN_CONTAINER = "/tritonforge/engine"
@@ -81,8 +81,6 @@ def plan_command(
     Raises:
         SpecError: The release cannot do what the spec asks for.
     """
-    from tritonforge.engine.tensorrt_llm.argv import build_argv
-
     checkpoint, out = checkpoint.absolute(), out.absolute()
     gpus: Gpus = spec.gpus or "all"
     if spec.executor == "local":

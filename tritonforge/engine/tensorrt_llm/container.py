@@ -9,9 +9,9 @@ from docker.types import DeviceRequest, Mount, Ulimit
 
 from tritonforge.engine.tensorrt_llm.command import BuildCommand, Gpus
 
-# What NVIDIA's images ask for at their start: memory that cannot be swapped out, and a large stack.
+# What NVIDIA's images ask for at their start. They also ask for unlimited locked memory, which is for what is sent to
+# other machines, and which an engine inside a container may not give.
 _STACK_BYTES = 64 * 1024**2
-_UNLIMITED = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +61,8 @@ def container_options(
         "shm_size": command.shm_bytes,
         "device_requests": _device_requests(command.gpus),
     }
-    if not traits.rootless:  # an ordinary user may not raise them
-        options["ulimits"] = [
-            Ulimit(name="memlock", soft=_UNLIMITED, hard=_UNLIMITED),
-            Ulimit(name="stack", soft=_STACK_BYTES, hard=_STACK_BYTES),
-        ]
+    if not traits.rootless:  # an ordinary user may not raise it
+        options["ulimits"] = [Ulimit(name="stack", soft=_STACK_BYTES, hard=_STACK_BYTES)]
     if traits.maps_users:
         options["userns_mode"] = "host"
     if traits.labels_files:

@@ -9,7 +9,7 @@ from typing import Any
 
 import docker
 from docker.context import ContextAPI
-from docker.errors import DockerException
+from docker.errors import APIError, DockerException
 
 from tritonforge.errors import ContainerError
 
@@ -92,7 +92,7 @@ def _refusal(doing: str, address: str, error: Exception) -> ContainerError:
     for fragment, meaning, hint in _REFUSALS:
         if fragment in said:
             return ContainerError(f"the Docker Engine at {address} could not {doing}: {meaning} ({said})", hint=hint)
-    if isinstance(error, OSError):
+    if isinstance(error, OSError) and not isinstance(error, APIError):  # the SDK's own errors of the connection
         return ContainerError(
             f"the Docker Engine at {address} went away while it was to {doing}: {said}",
             hint="see whether it still runs: docker info",

@@ -9,7 +9,8 @@ import subprocess
 from pathlib import Path
 from typing import BinaryIO
 
-from tritonforge.engine.tensorrt_llm.command import PROGRAM, BuildCommand
+from tritonforge.engine.tensorrt_llm.argv import PROGRAM
+from tritonforge.engine.tensorrt_llm.command import BuildCommand
 from tritonforge.engine.tensorrt_llm.output import Lines, failed, prepare_log
 from tritonforge.errors import BuildError, ToolMissing
 from tritonforge.events import OnEvent
