@@ -134,10 +134,12 @@ def check_parameters(release: Release, values: Mapping[str, ParameterValue]) -> 
 
 def where_parameter_exists(name: str) -> str | None:
     """The lines that have a parameter, for messages: ``0.10 to 0.19``; None when no line has it."""
-    lines = [line for line in all_lines() if _line(line).parameter(name) is not None]
-    if not lines:
-        return None
-    return lines[0] if len(lines) == 1 else f"{lines[0]} to {lines[-1]}"
+    return _span([line for line in all_lines() if _line(line).parameter(name) is not None])
+
+
+def where_queue_policy_exists() -> str | None:
+    """The lines whose backend has a default_queue_policy, for messages."""
+    return _span([line for line in all_lines() if _line(line).has_queue_policy])
 
 
 def parameter_text(value: ParameterValue) -> str:
@@ -147,6 +149,12 @@ def parameter_text(value: ParameterValue) -> str:
     if isinstance(value, str | int | float):
         return str(value)
     return ",".join(str(item) for item in value)
+
+
+def _span(lines: Sequence[str]) -> str | None:
+    if not lines:
+        return None
+    return lines[0] if len(lines) == 1 else f"{lines[0]} to {lines[-1]}"
 
 
 def _problem(line: BackendLine, release: Release, name: str, value: ParameterValue) -> ParameterProblem | None:
@@ -166,6 +174,9 @@ def _problem(line: BackendLine, release: Release, name: str, value: ParameterVal
         return ParameterProblem(name, f"is always {parameter.value!r} here: {parameter.meaning}", "take it out")
     if parameter.source is not None and name not in _OVERRIDABLE:
         return ParameterProblem(name, f"is filled from {parameter.source}", "take it out of parameters")
+    items = value if isinstance(value, list | tuple) else [value]
+    if not all(isinstance(item, str | int | float) for item in items) or "${" in parameter_text(value):
+        return ParameterProblem(name, f"is {value!r}; expected a plain value: text, a number, true or false, or a list")
     expected = _expected(parameter, parameter_text(value))
     return None if expected is None else ParameterProblem(name, f"is {parameter_text(value)!r}; expected {expected}")
 

@@ -12,6 +12,7 @@ from tritonforge.releases.table import Release, find_release, version_key
 from tritonforge.repository.context import FIRST_RESPONSE_BUCKETS_MS
 from tritonforge.repository.engine_source import EngineSource
 from tritonforge.repository.layout import engine_model_name
+from tritonforge.spec.model import ResolvedVersion
 from tritonforge.spec.serving import DynamicBatchingSpec, InstanceGroupSpec
 from tritonforge.spec.tensorrt_llm import TensorRtLlmEngineSpec
 
@@ -91,18 +92,19 @@ def tensorrt_llm_context(source: EngineSource) -> TensorRtLlmContext:
     line = backend_line(release)
     info = read_engine_folder(source.engine.path)
     _refuse(source, engine, info)
-    written = tuple(_written(line, engine, info, source.server_folder))
+    gpus = place_engine(source.version)
+    written = tuple(_written(line, engine, info, source.server_folder, gpus))
     knows_histograms = version_key(release.containers[0].triton)[:2] >= FIRST_WITH_HISTOGRAMS
     return TensorRtLlmContext(
         name=engine_model_name(source.version.model_name, source.version.number),
         gateway=source.version.model_name,
         version=source.version.number,
         release=release.name,
-        image=getattr(engine, "image", None) or release.container.image,
+        image=engine.image or release.container.image,
         is_read=line.evidence == "read",
         max_batch_size=info.max_batch_size,
         world_size=info.world_size,
-        instance_groups=source.version.serving.instance_group,
+        instance_groups=(InstanceGroupSpec(kind="KIND_CPU", count=1),),
         dynamic_batching=source.version.serving.dynamic_batching,
         parameters=tuple(parameter for parameter in written if parameter.value is not None),
         defaults=tuple(parameter for parameter in written if parameter.value is None),
@@ -111,6 +113,43 @@ def tensorrt_llm_context(source: EngineSource) -> TensorRtLlmContext:
         outputs=line.outputs,
         histogram_buckets_ms=FIRST_RESPONSE_BUCKETS_MS if source.with_histograms or knows_histograms else (),
     )
+
+
+def place_engine(version: ResolvedVersion) -> tuple[int, ...]:
+    """The GPUs of a version's engine, one per rank; none for the first that are visible. Pure.
+
+    Triton's instance groups do not place this backend: it wants one instance of KIND_CPU, and takes its GPUs from a
+    parameter. An instance group on GPUs is taken for what it means, as long as it means one copy of the engine.
+
+    Args:
+        version: What the spec asks for, of kind tensorrt_llm.
+
+    Raises:
+        RepositoryError: The instance groups ask for several copies, or for other GPUs than the engine block.
+    """
+    engine, title = version.engine, f"{version.model_name} version {version.number}"
+    assert isinstance(engine, TensorRtLlmEngineSpec)
+    copies = sum(group.count for group in version.serving.instance_group)
+    if copies > 1:
+        raise RepositoryError(
+            f"{title}: serving.instance_group has {copies} copies; expected 1: each copy of a TensorRT-LLM engine "
+            f"would be loaded onto the same GPUs",
+            hint="write instance_group: [{count: 1}] for this version; the engine itself runs many requests at a time",
+        )
+    grouped = version.serving.instance_group[0].gpus
+    if grouped and engine.gpus and grouped != engine.gpus:
+        raise RepositoryError(
+            f"{title}: serving.instance_group lists the GPUs {list(grouped)}, engine.gpus {list(engine.gpus)}",
+            hint="leave gpus out of instance_group; the backend takes those of engine.gpus",
+        )
+    gpus = engine.gpus or grouped
+    if gpus and len(gpus) != engine.ranks:
+        raise RepositoryError(
+            f"{title}: serving.instance_group lists {len(gpus)} GPUs; expected {engine.ranks}, one for each rank of "
+            f"the engine (tensor_parallel times pipeline_parallel)",
+            hint="list the GPUs in engine.gpus, and leave them out of instance_group",
+        )
+    return gpus
 
 
 def has_paged_context_fmha(info: EngineInfo) -> bool:
@@ -133,26 +172,24 @@ def _refuse(source: EngineSource, engine: TensorRtLlmEngineSpec, info: EngineInf
             f"says: an engine runs under the release that built it only",
             hint="build this version again, or name the release that built it",
         )
+    if info.world_size != engine.ranks:
+        raise RepositoryError(
+            f"{folder}: the engine has {info.world_size} ranks; expected {engine.ranks}, as the spec says "
+            f"(tensor_parallel {engine.tensor_parallel} x pipeline_parallel {engine.pipeline_parallel})",
+            hint="build this version again",
+        )
     if engine.runtime.enable_chunked_context and not has_paged_context_fmha(info):
         raise RepositoryError(
             f"{folder}: the engine was built without paged context FMHA, and runtime.enable_chunked_context needs it",
             hint="build it with plugins.paged_context_fmha: true, or turn enable_chunked_context off",
         )
-    count = sum(group.count for group in source.version.serving.instance_group)
-    gpus = getattr(engine, "gpus", ())
-    if gpus and len(gpus) != count * info.world_size:
-        raise RepositoryError(
-            f"{folder}: engine.gpus lists {len(gpus)} GPUs; expected {count * info.world_size}, one for each of "
-            f"{info.world_size} ranks of {count} instances",
-            hint="list one GPU per rank, instance after instance",
-        )
 
 
 def _written(
-    line: BackendLine, engine: TensorRtLlmEngineSpec, info: EngineInfo, server_folder: str
+    line: BackendLine, engine: TensorRtLlmEngineSpec, info: EngineInfo, server_folder: str, gpus: tuple[int, ...]
 ) -> Iterator[WrittenParameter]:
     """Every parameter of the line: filled, or with the default that it is left at."""
-    filled = _filled(line, engine, info, server_folder)
+    filled = _filled(line, engine, info, server_folder, gpus)
     for parameter in line.parameters:
         value = filled.get(parameter.name, parameter.value)
         if value is None and parameter.must_exist:
@@ -161,7 +198,7 @@ def _written(
 
 
 def _filled(
-    line: BackendLine, engine: TensorRtLlmEngineSpec, info: EngineInfo, server_folder: str
+    line: BackendLine, engine: TensorRtLlmEngineSpec, info: EngineInfo, server_folder: str, gpus: tuple[int, ...]
 ) -> Mapping[str, str]:
     runtime = engine.runtime
     values = {
@@ -172,20 +209,15 @@ def _filled(
         "enable_chunked_context": parameter_text(runtime.enable_chunked_context),
         "enable_kv_cache_reuse": _kv_cache_reuse(line.parameter("enable_kv_cache_reuse"), info),
     }
-    if getattr(engine, "gpus", ()):
-        values["gpu_device_ids"] = _device_ids(getattr(engine, "gpus", ()), info.world_size)
-    return values | {name: parameter_text(value) for name, value in getattr(engine.runtime, "parameters", {}).items()}
+    if gpus:
+        values["gpu_device_ids"] = ",".join(str(gpu) for gpu in gpus)
+    return values | {name: parameter_text(value) for name, value in engine.runtime.parameters.items()}
 
 
 def _kv_cache_reuse(parameter: Parameter | None, info: EngineInfo) -> str:
     # Written in every line: the default is not the same in all of them.
     default = (parameter.default if parameter is not None else None) or "false"
     return default if has_paged_context_fmha(info) else "false"
-
-
-def _device_ids(gpus: tuple[int, ...], world_size: int) -> str:
-    instances = [gpus[start : start + world_size] for start in range(0, len(gpus), world_size)]
-    return ";".join(",".join(map(str, instance)) for instance in instances)
 
 
 def _forge_parameters(release: Release, engine: TensorRtLlmEngineSpec, info: EngineInfo) -> Mapping[str, str]:

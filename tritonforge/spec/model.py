@@ -14,9 +14,11 @@ from tritonforge.spec.engine import EngineSpec
 from tritonforge.spec.engine_limits import broken_limits
 from tritonforge.spec.limits import LimitsOverrideSpec, LimitsSpec
 from tritonforge.spec.serving import ServingOverrideSpec, ServingSpec
+from tritonforge.spec.tensorrt_llm_serving import broken_tensorrt_llm_serving
 from tritonforge.spec.tests import TestSpec
 from tritonforge.spec.text_serving import broken_text_serving
 
+SERVING_CHECKS = (broken_text_serving, broken_tensorrt_llm_serving)
 VERSION_KEYS = {"propertyNames": {"pattern": "^[1-9][0-9]*$"}}
 
 
@@ -141,7 +143,7 @@ def _broken_version(model: ModelSpec, number: int) -> Iterator[BrokenRule]:
         problem = f"contradicts the model's limits: {error.errors()[0]['msg']}"
         yield BrokenRule(problem, at=("versions", number, "limits"))
         return
-    for key, problem in broken_text_serving(resolved.engine, resolved.serving):
+    for key, problem in (broken for check in SERVING_CHECKS for broken in check(resolved.engine, resolved.serving)):
         yield BrokenRule(f"{problem} (version {number})", at=_owner(model, number, key))
     for key, problem in broken_limits(resolved.engine, resolved.limits):
         yield BrokenRule(f"{problem} (version {number})", at=(*_limits_owner(model, number, key), key))
