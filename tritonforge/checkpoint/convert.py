@@ -27,6 +27,9 @@ from tritonforge.events import OnEvent, OnProgress, ignore, ignore_progress
 from tritonforge.formats.safetensors import Array
 from tritonforge.formats.safetensors_writer import TensorForm, check_made
 from tritonforge.formats.trtllm import CONFIG_NAME, TrtllmConfig
+from tritonforge.formats.trtllm_lines import config_json
+from tritonforge.releases.checkpoint_rules import config_features
+from tritonforge.releases.table import find_release
 
 # Whole tensors that are under way may take this much together; the rest of a gigabyte is for Python and numpy.
 _BUDGET_BYTES = 512 << 20
@@ -73,6 +76,7 @@ def convert(
     check_free(out)
     digest = checkpoint_digest(source)
     config = target_config(checkpoint, options)
+    content = config_json(config, config_features(find_release(options.release)))
     jobs = plan_jobs(checkpoint, config, options)
     tensors = [tensor for job in jobs for tensor in _tensors(job)]
     on_event(f"converting {checkpoint.architecture}: {_told(tensors, config)}")
@@ -81,7 +85,7 @@ def convert(
     with output_folder(out) as folder:
         with rank_files(folder, tensors, config) as files:
             _do(jobs, files, on_progress)
-        (folder / CONFIG_NAME).write_text(json.dumps(config.to_json(), indent=2) + "\n")
+        (folder / CONFIG_NAME).write_text(json.dumps(content, indent=2) + "\n")
     on_event(f"wrote {out}")
     return CheckpointArtifact(path=out, config=config, source=source, digest=digest)
 

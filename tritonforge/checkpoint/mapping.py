@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import accumulate
@@ -123,8 +124,8 @@ def _unusable(source: SourceCheckpoint, target: TargetTensor, code: str) -> Chec
 
 def _blocks(source: SourceCheckpoint, part: SourceTensor) -> Iterator[Array]:
     dtype = DTYPES[source.weights.info(part.name).dtype]
-    rows = max(1, _BLOCK_BYTES * part.shape[0] // (np.prod(part.shape, dtype=np.int64) * dtype.itemsize))
-    for start in range(0, part.shape[0], int(rows)):
-        block = np.empty((min(int(rows), part.shape[0] - start), *part.shape[1:]), dtype)
+    rows = max(1, _BLOCK_BYTES // (math.prod(part.shape[1:]) * dtype.itemsize))
+    for start in range(0, part.shape[0], rows):
+        block = np.empty((min(rows, part.shape[0] - start), *part.shape[1:]), dtype)
         source.weights.read_rows(part.name, start, block)
         yield block

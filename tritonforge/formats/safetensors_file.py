@@ -122,7 +122,7 @@ def read_exactly(descriptor: int, start: int, out: Array, file: Path) -> None:
     Raises:
         CorruptFile: It cannot be read, or ends before that.
     """
-    view = memoryview(out.reshape(-1).view(np.uint8))
+    view = out.reshape(-1).view(np.uint8).data
     while view:
         with reading(file):
             count = os.preadv(descriptor, [view], start)

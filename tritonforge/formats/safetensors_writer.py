@@ -115,7 +115,7 @@ class TensorFile:
         self._path.unlink(missing_ok=True)
 
     def _write(self, position: int, data: Array) -> None:
-        view = memoryview(data)
+        view = data.data
         with self._writing():
             while view:
                 count = os.pwrite(self._descriptor, view, position)

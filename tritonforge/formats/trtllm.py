@@ -13,11 +13,13 @@ from pathlib import Path
 
 from tritonforge.errors import CheckpointError
 from tritonforge.formats.json_fields import JsonFields, read_json_object
-from tritonforge.formats.rotary import RotaryScaling
+from tritonforge.formats.rotary import LINEAR, RotaryScaling
+from tritonforge.formats.trtllm_quantization import QuantDetails
 
 CONFIG_NAME = "config.json"
 # TensorRT-LLM's spelling of float types → the spelling of safetensors.
 FLOAT_TYPES: Mapping[str, str] = {"float32": "F32", "float16": "F16", "bfloat16": "BF16"}
+CHATGLM_ROTARY_BASE = 10000.0
 # What TensorRT-LLM takes for a key of llama3 scaling that is missing.
 LLAMA3_DEFAULTS: Mapping[str, float] = {
     "factor": 8.0,
@@ -82,6 +84,7 @@ class TrtllmConfig:
         embedding_sharding_dim: How they do: 0 by token, 1 by dimension.
         quant_algo: TensorRT-LLM's name of the weight quantisation, if any.
         kv_cache_quant_algo: TensorRT-LLM's name of the KV-cache quantisation, if any.
+        quant_details: What else is to be said of the quantisation.
     """
 
     architecture: str
@@ -110,6 +113,7 @@ class TrtllmConfig:
     embedding_sharding_dim: int = 0
     quant_algo: str | None = None
     kv_cache_quant_algo: str | None = None
+    quant_details: QuantDetails = QuantDetails()
 
     @property
     def rotary_dim(self) -> int:
@@ -153,7 +157,11 @@ class TrtllmConfig:
             "share_embedding_table": False,
             "qk_layernorm": False,
             "mapping": {"world_size": self.world_size, "tp_size": self.tp_size, "pp_size": self.pp_size},
-            "quantization": {"quant_algo": self.quant_algo, "kv_cache_quant_algo": self.kv_cache_quant_algo},
+            "quantization": {
+                "quant_algo": self.quant_algo,
+                "kv_cache_quant_algo": self.kv_cache_quant_algo,
+                **self.quant_details.to_json(),
+            },
         }
 
     def _llama_json(self) -> dict[str, object]:
@@ -203,6 +211,7 @@ class TrtllmConfig:
         mapping = fields.nested("mapping") or JsonFields({}, path)
         quantization = fields.nested("quantization") or JsonFields({}, path)
         chatglm = _read_chatglm(fields) if "chatglm_version" in fields else None
+        rotary_base, rotary_scaling = _read_rotary(fields, chatglm)
         return cls(
             architecture=fields.text("architecture"),
             dtype=dtype,
@@ -217,9 +226,9 @@ class TrtllmConfig:
             norm_epsilon=fields.number("norm_epsilon", 1e-5),
             position_embedding_type=fields.text("position_embedding_type"),
             max_position_embeddings=fields.integer("max_position_embeddings"),
-            rotary_base=fields.number("rotary_base", 10000.0),
+            rotary_base=rotary_base,
             rotary_pct=fields.number("rotary_pct", 0.5 if chatglm else 1.0),
-            rotary_scaling=_read_scaling(fields),
+            rotary_scaling=rotary_scaling,
             attn_bias=chatglm.add_qkv_bias if chatglm else fields.flag("attn_bias", default=False),
             mlp_bias=chatglm.add_bias_linear if chatglm else fields.flag("mlp_bias", default=False),
             tied_embeddings=fields.flag("tie_word_embeddings", default=False),
@@ -230,6 +239,7 @@ class TrtllmConfig:
             embedding_sharding_dim=fields.integer("embedding_sharding_dim", 0, least=0, most=1),
             quant_algo=_optional_text(quantization, "quant_algo"),
             kv_cache_quant_algo=_optional_text(quantization, "kv_cache_quant_algo"),
+            quant_details=QuantDetails.from_json(quantization),
         )
 
     @classmethod
@@ -244,9 +254,17 @@ class TrtllmConfig:
         return cls.from_json(read_json_object(path), path)
 
 
-def _read_scaling(fields: JsonFields) -> RotaryScaling | None:
+def _read_rotary(fields: JsonFields, chatglm: ChatGlmFields | None) -> tuple[float, RotaryScaling | None]:
+    """Base and scaling; ChatGLM before 0.12 has one ratio instead, whose meaning follows from its version."""
+    if chatglm is not None and "rope_ratio" in fields:
+        ratio = fields.number("rope_ratio")
+        if chatglm.chatglm_version != "chatglm2":
+            return CHATGLM_ROTARY_BASE * ratio, None
+        return CHATGLM_ROTARY_BASE, RotaryScaling(LINEAR, ratio) if ratio != 1 else None
     scaling = fields.nested("rotary_scaling")
-    return None if scaling is None else RotaryScaling.from_json(scaling, defaults=LLAMA3_DEFAULTS)
+    return fields.number("rotary_base", 10000.0), (
+        None if scaling is None else RotaryScaling.from_json(scaling, defaults=LLAMA3_DEFAULTS)
+    )
 
 
 def _read_chatglm(fields: JsonFields) -> ChatGlmFields:

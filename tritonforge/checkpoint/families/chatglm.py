@@ -19,11 +19,10 @@ from tritonforge.checkpoint.families.scope import EPSILONS, MOST_LAYERS, POSITIO
 from tritonforge.errors import UnsupportedModel
 from tritonforge.formats.json_fields import JsonFields
 from tritonforge.formats.rotary import FACTORS, LINEAR, RotaryScaling
-from tritonforge.formats.trtllm import ChatGlmFields, TrtllmConfig
+from tritonforge.formats.trtllm import CHATGLM_ROTARY_BASE, ChatGlmFields, TrtllmConfig
 
 _EMBEDDING = "transformer.embedding.word_embeddings.weight"
 _HEAD = "transformer.output_layer.weight"
-_ROTARY_BASE = 10000.0
 # Keys that only the first ChatGLM-6B has.
 _FIRST_GENERATION = ("position_encoding_2d", "inner_hidden_size", "max_sequence_length")
 
@@ -83,8 +82,8 @@ def _rotary(fields: JsonFields, version: str) -> tuple[float, RotaryScaling | No
     """`rope_ratio` divides the positions in ChatGLM2, and multiplies the base in ChatGLM3 and GLM-4."""
     ratio = fields.number("rope_ratio", 1.0, **FACTORS)
     if version != "chatglm2":
-        return _ROTARY_BASE * ratio, None
-    return _ROTARY_BASE, RotaryScaling(LINEAR, ratio) if ratio != 1 else None
+        return CHATGLM_ROTARY_BASE * ratio, None
+    return CHATGLM_ROTARY_BASE, RotaryScaling(LINEAR, ratio) if ratio != 1 else None
 
 
 def _post_norm_residual(fields: JsonFields) -> bool:
