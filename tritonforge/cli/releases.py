@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import click
 
 from tritonforge.cli.output import json_option, plain, print_fields, print_json, print_line, print_table
@@ -14,9 +16,11 @@ from tritonforge.releases.build_options import (
     what_replaced,
     where_option_exists,
 )
-from tritonforge.releases.table import Container, Release, all_lines, all_releases, find_release
+from tritonforge.releases.table import Release, all_lines, all_releases, find_release
 
-CONTAINER_COLUMNS = ("container", "Triton", "TensorRT", "CUDA", "driver", "Python", "GB")
+# What fits into the width of a terminal; --json has the rest.
+BRIEF = {"tag": "tag", "Triton": "triton", "TensorRT": "tensorrt", "CUDA": "cuda", "driver": "driver"}
+FULL = BRIEF | {"Python": "python"}
 
 
 @click.command()
@@ -47,7 +51,7 @@ def command(*, release: str | None, show_options: bool, show_backend: bool, as_j
         print_json(shown)
         return
     if "containers" in shown:
-        _print_containers([found])
+        _print_containers([found], FULL)
     if "options" in shown:
         _print_options(found)
     if "backend" in shown:
@@ -65,27 +69,15 @@ def _all(*, show_options: bool, as_json: bool) -> None:
     elif as_json:
         print_json([{"release": one.name, "line": one.line, "containers": one.containers} for one in all_releases()])
     else:
-        _print_containers(list(all_releases()))
+        _print_containers(all_releases(), BRIEF)
 
 
-def _print_containers(releases: list[Release]) -> None:
-    rows = [(release.name, *_cells(container)) for release in releases for container in release.containers]
-    print_table(("release", *CONTAINER_COLUMNS), rows)
-    images = [container.image.replace(container.tag, "CONTAINER") for one in releases for container in one.containers]
-    for image in dict.fromkeys(images):
+def _print_containers(releases: Sequence[Release], columns: Mapping[str, str]) -> None:
+    pairs = [(release, container) for release in releases for container in release.containers]
+    rows = [(one.name, *(getattr(container, field) for field in columns.values())) for one, container in pairs]
+    print_table(("release", *columns), rows)
+    for image in dict.fromkeys(container.image.replace(container.tag, "TAG") for _, container in pairs):
         print_line(f"image: {image}")
-
-
-def _cells(container: Container) -> tuple[object, ...]:
-    return (
-        container.tag,
-        container.triton,
-        container.tensorrt,
-        container.cuda,
-        container.driver,
-        container.python,
-        f"{container.image_gb:g}",
-    )
 
 
 def _as_json(option: BuildOption) -> dict[str, object]:
