@@ -9,6 +9,7 @@ from typing import Annotated, Self
 from pydantic import AfterValidator, Field, WithJsonSchema, model_validator
 
 from tritonforge.spec.base import MAX_PATH_LENGTH, BrokenRule, ForgeModel, LocalPath, check_path_text, refuse
+from tritonforge.spec.layout import folder_names
 from tritonforge.spec.model import ModelSpec
 
 FORMAT = 1
@@ -60,7 +61,7 @@ class ForgeSpec(ForgeModel):
 def _shared_folders(models: Sequence[ModelSpec]) -> Iterator[BrokenRule]:
     owners: dict[str, str] = {}
     for index, model in enumerate(models):
-        names = [model.name, *(f"{model.name}_engine_v{number}" for number in model.versions)]
+        names = folder_names(model.name, model.versions, model.layout)
         taken = next((name for name in names if name in owners), None)
         if taken is not None:
             problem = (

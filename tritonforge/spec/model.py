@@ -12,6 +12,7 @@ from tritonforge.spec.base import BrokenRule, ForgeModel, ModelName, VersionNumb
 from tritonforge.spec.checkpoint import CheckpointRef
 from tritonforge.spec.engine import EngineSpec
 from tritonforge.spec.engine_limits import broken_limits
+from tritonforge.spec.layout import ENSEMBLE, GATEWAY, Layout, broken_ensemble
 from tritonforge.spec.limits import LimitsOverrideSpec, LimitsSpec
 from tritonforge.spec.serving import ServingOverrideSpec, ServingSpec
 from tritonforge.spec.tensorrt_llm_serving import broken_tensorrt_llm_serving
@@ -77,6 +78,9 @@ class ModelSpec(ForgeModel):
     checkpoint: CheckpointRef
     """Folder in Hugging Face form, or a .gguf file; relative to this file."""
 
+    layout: Layout = GATEWAY
+    """Models in front of the engines: our gateway, or an ensemble with NVIDIA's tensors, which cannot split traffic."""
+
     versions: Versions
     """Versions by their number."""
 
@@ -97,6 +101,9 @@ class ModelSpec(ForgeModel):
     @model_validator(mode="after")
     def _versions_fit_together(self) -> Self:
         broken = list(_broken_traffic(self.traffic, self.versions))
+        if self.layout == ENSEMBLE:
+            kinds = {number: version.engine.kind for number, version in self.versions.items()}
+            broken.extend(broken_ensemble(kinds, self.traffic, self.tests))
         for number in self.versions:
             broken.extend(_broken_version(self, number))
         refuse({rule.at: rule for rule in broken}.values())  # what versions inherit is wrong once, not once a version
