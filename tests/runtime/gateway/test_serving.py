@@ -34,7 +34,7 @@ def write(folder: Path, value: object, *, number: int = 2) -> Path:
 
 
 def load(folder: Path) -> LoadedVersions:
-    return load_versions(folder, dialect="tensorrt_llm")
+    return load_versions(folder)
 
 
 def test_a_version_is_read_with_its_tokenizer(tmp_path: Path) -> None:
@@ -68,7 +68,7 @@ def test_files_that_are_no_version_are_left_alone(tmp_path: Path) -> None:
         ({**SERVING, "limits": {**SERVING["limits"], "max_seq_len": "x"}}, "serving.json: invalid literal"),
         ({**SERVING, "tokenizer": {**SERVING["tokenizer"], "eos_token_ids": []}}, "eos_token_ids is empty"),
         ({**SERVING, "tokenizer": {**SERVING["tokenizer"], "kind": "bert"}}, "tokenizer kind is 'bert'"),
-        ({**SERVING, "dialect": "vllm"}, "dialect is 'vllm'; this gateway speaks 'tensorrt_llm'"),
+        ({**SERVING, "dialect": "esperanto"}, "dialect is 'esperanto'; this gateway speaks llmapi, tensorrt_llm, vllm"),
         ({**SERVING, "engine_version": 3}, "engine_version is 3; expected 2, the folder's name"),
         ([SERVING], "serving.json: list indices must be integers"),
     ],

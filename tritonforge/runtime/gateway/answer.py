@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 
 from ..tensors import Array, text_tensor
-from .engine import Tokens
-from .text_stream import TextStream
+from .engine import Text, Tokens
+from .text_stream import Emission
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,20 +20,36 @@ class Usage:
     completion_tokens: int
 
 
+class GrowingText(Protocol):
+    """The text of an answer, whatever the engine sends: `TextStream` for tokens, `PassedText` for text."""
+
+    prompt_tokens: int
+    finish_reason: str | None
+    was_cut: bool
+
+    @property
+    def completion_tokens(self) -> int:
+        """Tokens of the answer so far."""
+
+    def take(self, event: Any) -> Emission:
+        """Take the next event, of the kind that the engine sends."""
+
+    def finish(self, reason: str | None = None) -> str:
+        """The rest of the text."""
+
+
 class Answer:
     """Collects what has arrived since the last response to the client.
 
     Args:
-        text: Turns ids into text.
+        text: Turns events into text.
         engine_version: Version that answers.
-        prompt_tokens: Size of the prompt.
         with_log_probs: Whether responses carry log probabilities.
     """
 
-    def __init__(self, text: TextStream, *, engine_version: int, prompt_tokens: int, with_log_probs: bool) -> None:
+    def __init__(self, text: GrowingText, *, engine_version: int, with_log_probs: bool) -> None:
         self._text = text
         self._engine_version = engine_version
-        self._prompt_tokens = prompt_tokens
         self._with_log_probs = with_log_probs
         self._pending = ""
         self._log_probs: list[float] = []
@@ -51,21 +68,22 @@ class Answer:
     @property
     def usage(self) -> Usage:
         """Sizes so far."""
-        return Usage(self._prompt_tokens, self._text.completion_tokens)
+        return Usage(self._text.prompt_tokens, self._text.completion_tokens)
 
     @property
     def has_news(self) -> bool:
         """Whether there is text that the client does not have."""
         return bool(self._pending)
 
-    def add(self, tokens: Tokens) -> None:
-        """Take new tokens; those after the end of the answer are ignored."""
-        emission = self._text.push(tokens.token_ids)
+    def add(self, event: Tokens | Text) -> None:
+        """Take what is new; what comes after the end of the answer is ignored."""
+        emission = self._text.take(event)
         self._pending += emission.text
-        kept = tokens.log_probs[: emission.tokens]
+        kept = event.log_probs[: emission.tokens]
         self._log_probs += kept
-        if tokens.cum_log_prob is not None and emission.tokens == len(tokens.token_ids):
-            self._cum_log_prob = tokens.cum_log_prob
+        whole = emission.tokens == (len(event.token_ids) if isinstance(event, Tokens) else len(event.log_probs))
+        if event.cum_log_prob is not None and whole:
+            self._cum_log_prob = event.cum_log_prob
         else:
             self._cum_log_prob += float(np.sum(kept))
 
@@ -78,8 +96,9 @@ class Answer:
         outputs = {"text_output": text_tensor([self._pending]), "engine_version": _int32(self._engine_version)}
         if self.finish_reason is not None:
             outputs["finish_reason"] = text_tensor([self.finish_reason])
-            outputs["prompt_tokens"] = _int32(self.usage.prompt_tokens)
-            outputs["completion_tokens"] = _int32(self.usage.completion_tokens)
+            usage = self.usage
+            outputs["prompt_tokens"] = _int32(usage.prompt_tokens)
+            outputs["completion_tokens"] = _int32(usage.completion_tokens)
         if self._with_log_probs:
             outputs["cum_log_probs"] = np.array([[self._cum_log_prob]], dtype=np.float32)
             outputs["output_log_probs"] = np.array([[self._log_probs]], dtype=np.float32)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from ..tensors import Array
+from .dialect_names import TENSORRT_LLM
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +22,8 @@ class EngineCall:
         request_id: Unique; the engine knows the request by it.
         inputs: Tensors by name, with the batch dimension.
         outputs: Names of the wanted tensors.
+        dialect: The dialect that it is spoken in.
+        streams: The engine sends what it has as it comes, instead of all at the end.
     """
 
     engine_model: str
@@ -28,6 +31,8 @@ class EngineCall:
     request_id: str
     inputs: Mapping[str, Array]
     outputs: tuple[str, ...]
+    dialect: str = TENSORRT_LLM
+    streams: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +46,27 @@ class Tokens:
     """
 
     token_ids: tuple[int, ...]
+    log_probs: tuple[float, ...] = ()
+    cum_log_prob: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """New text of an answer, from an engine that makes text of its tokens itself.
+
+    Args:
+        text: Only what earlier events did not have; may be empty.
+        tokens: How many tokens it was made of; None from an engine that does not say.
+        prompt_tokens: Size of the prompt as the engine counts it; None from an engine that does not say.
+        finish_reason: `stop` or `length` in the last event, when the engine gives it.
+        log_probs: One per token, when they were asked for and the engine has them.
+        cum_log_prob: Their sum since the start of the answer, when the engine gives it.
+    """
+
+    text: str
+    tokens: int | None = None
+    prompt_tokens: int | None = None
+    finish_reason: str | None = None
     log_probs: tuple[float, ...] = ()
     cum_log_prob: float | None = None
 
@@ -62,7 +88,7 @@ class ClientGone:
     """The client has cancelled its request or closed its connection."""
 
 
-Event = Tokens | Failure | Ended | ClientGone
+Event = Tokens | Text | Failure | Ended | ClientGone
 
 
 class Mailbox:
@@ -92,10 +118,13 @@ class Mailbox:
 
 
 class Engine(Protocol):
-    """Runs calls. Both methods are called in the event loop."""
+    """Runs calls. All methods are called in the event loop."""
 
     def start(self, call: EngineCall, mailbox: Mailbox) -> None:
         """Send the call; its events come to the mailbox until `Ended`."""
 
     async def send_stop(self, stop: EngineCall) -> None:
         """Send a call that stops another one; errors are not raised, because the other may just have ended."""
+
+    def hang_up(self, call: EngineCall) -> None:
+        """Listen to a call no longer, which ends its events, and tells the server that nobody waits for it."""

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from ..tensors import Array, Inputs, RequestRejected
-from . import dialect
 from .answer import Answer
-from .detokenize import Detokenizer
-from .engine import ClientGone, Ended, Engine, EngineCall, Event, Failure, Mailbox, Tokens
+from .answer_text import new_text
+from .dialects import DIALECTS
+from .engine import ClientGone, Ended, Engine, EngineCall, Event, Failure, Mailbox, Text, Tokens
 from .errors import EngineFailed, Status, VersionBroken
 from .meter import ERROR, REJECTED, Meter
 from .presence import Presence
@@ -25,7 +25,8 @@ from .prompt_threads import PromptThreads
 from .request import TextRequest, parse_request
 from .routing import Routes, choose_version
 from .serving import LoadedVersions, ServedVersion
-from .text_stream import CANCELLED, TextStream
+from .text_stream import CANCELLED
+from .unserved import refuse_unserved
 
 _STOP_ATTEMPTS = 5
 _STOP_PATIENCE_S = 1.0
@@ -110,16 +111,20 @@ class Gateway:
         if number in self._versions.broken:
             raise VersionBroken(number, self._versions.broken[number])
         version = self._versions.served[number]
-        _refuse_unserved(request, version)
+        refuse_unserved(request, version)
         prompt = await self._prompts.build(request, version)
         # Never the client's own id: two clients may choose the same one, and stopping goes by the id.
-        call = dialect.generate_call(request, prompt, version, request_id=uuid.uuid4().hex)
+        call = DIALECTS[version.dialect].generate_call(request, prompt, version, request_id=uuid.uuid4().hex)
         return _Plan(request, prompt, version, call, received_s)
 
     async def _generate(self, plan: _Plan, sender: Sender) -> None:
         mailbox = Mailbox()
         number = plan.version.number
-        answer = _new_answer(plan)
+        answer = Answer(
+            new_text(plan.request, plan.prompt, plan.version),
+            engine_version=number,
+            with_log_probs=plan.request.return_log_probs,
+        )
         with self._presence.watch(sender.is_gone, mailbox):
             self._engine.start(plan.call, mailbox)
             try:
@@ -145,7 +150,7 @@ class Gateway:
             events = await mailbox.read()
             pace.observe(events)
             for event in events:
-                if isinstance(event, Tokens):
+                if isinstance(event, Tokens | Text):
                     answered = True
                     answer.add(event)
                 elif isinstance(event, Failure) and answer.finish_reason is None:
@@ -173,10 +178,17 @@ class Gateway:
         for attempt in range(_STOP_ATTEMPTS):
             # Repeated, because a stop that overtakes its own request finds nothing to stop.
             if tell or attempt > 0:
-                await self._engine.send_stop(dialect.stop_call(call))
+                await self._stop(call)
             if await _ended_within(mailbox, _STOP_PATIENCE_S):
                 return
         _log.warning("engine model %s goes on with request %s after its stop", call.engine_model, call.request_id)
+
+    async def _stop(self, call: EngineCall) -> None:
+        stop = DIALECTS[call.dialect].stop_call(call)
+        if stop is None:
+            self._engine.hang_up(call)
+        else:
+            await self._engine.send_stop(stop)
 
 
 class _Pace:
@@ -185,12 +197,12 @@ class _Pace:
     def __init__(self, meter: Meter, plan: _Plan) -> None:
         self._meter = meter
         self._number = plan.version.number
-        self._streams = bool(plan.call.inputs["streaming"].any())
+        self._streams = plan.call.streams
         self._received_s = plan.received_s
         self._last_s: float | None = None
 
     def observe(self, events: list[Event]) -> None:
-        count = sum(len(event.token_ids) for event in events if isinstance(event, Tokens))
+        count = sum(_tokens_of(event) for event in events)
         if count == 0 or not self._streams:
             return
         now_s = time.monotonic()
@@ -201,29 +213,13 @@ class _Pace:
         self._last_s = now_s
 
 
-def _refuse_unserved(request: TextRequest, version: ServedVersion) -> None:
-    """Refuse what the engine would refuse under a name of its own."""
-    if request.bad_words and "bad_words" in version.unserved_inputs:
-        raise RequestRejected(f"bad_words is given; engine version {version.number} cannot serve it, expected none")
-
-
-def _new_answer(plan: _Plan) -> Answer:
-    request, version = plan.request, plan.version
-    style = version.tokenizer.reply_style
-    text = TextStream(
-        Detokenizer(version.tokenizer.vocabulary, drops_first_space=plan.prompt.is_chat and style.drops_first_space),
-        end_ids=dialect.end_ids_of(request, version),
-        stop_words=request.stop_words,
-        max_tokens=plan.prompt.max_tokens,
-        trims_edges=plan.prompt.is_chat and style.trims_edges,
-        placeholder=style.placeholder if plan.prompt.is_chat else None,
-    )
-    return Answer(
-        text,
-        engine_version=version.number,
-        prompt_tokens=len(plan.prompt.token_ids),
-        with_log_probs=request.return_log_probs,
-    )
+def _tokens_of(event: Event) -> int:
+    """Tokens that arrived with an event; a text whose tokens nobody counts stands for one."""
+    if isinstance(event, Tokens):
+        return len(event.token_ids)
+    if isinstance(event, Text):
+        return bool(event.text) if event.tokens is None else event.tokens
+    return 0
 
 
 async def _ended_within(mailbox: Mailbox, patience_s: float) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import struct
 import uuid
 from collections.abc import AsyncIterator
 from typing import Any
@@ -19,7 +20,7 @@ import numpy as np
 from tritonclient.grpc import service_pb2, service_pb2_grpc
 
 from ..tensors import Array
-from . import dialect
+from .dialects import DIALECTS
 from .engine import EngineCall, Failure, Mailbox
 from .errors import is_dead
 from .running_calls import RunningCalls
@@ -31,7 +32,8 @@ _CHANNEL_OPTIONS = (
     ("grpc.initial_reconnect_backoff_ms", 50),
     ("grpc.max_reconnect_backoff_ms", 500),
 )
-_DATATYPES = {"int32": "INT32", "uint64": "UINT64", "float32": "FP32", "bool": "BOOL"}
+_DATATYPES = {"int32": "INT32", "uint32": "UINT32", "uint64": "UINT64", "float32": "FP32", "bool": "BOOL"}
+_BYTES = "BYTES"
 _DTYPES = {datatype: np.dtype(name) for name, datatype in _DATATYPES.items()}
 _SILENCE_S = 5.0
 _LOOK_EVERY_S = 1.0
@@ -66,21 +68,26 @@ class GrpcEngine:
             if isinstance(event, Failure):
                 _log.info("engine model %s on stopping %s: %s", stop.engine_model, stop.request_id, event.reason)
 
+    def hang_up(self, call: EngineCall) -> None:
+        """Cancel the call's stream: the server tells the engine's model, and the call's events end."""
+        self._running.cancel(call)
+
     def _begin(self, call: EngineCall, mailbox: Mailbox) -> asyncio.Task[None]:
         task = asyncio.ensure_future(self._run(call, mailbox))
         self._running.add(call, mailbox, task)
         return task
 
     async def _run(self, call: EngineCall, mailbox: Mailbox) -> None:
+        read = DIALECTS[call.dialect].reader()
         try:
             async for answer in self._connected().ModelStreamInfer(_only(_message(call))):
                 self._running.heard_of(call.engine_model)
                 if answer.error_message:
                     self._fail(call, mailbox, answer.error_message)
                     continue
-                tokens = dialect.read_tokens(_outputs(answer.infer_response))
-                if tokens is not None:
-                    mailbox.put(tokens)
+                event = read(_outputs(answer.infer_response))
+                if event is not None:
+                    mailbox.put(event)
         except grpc.RpcError as error:
             self._fail(call, mailbox, self._reason(error))
         except Exception as error:  # noqa: BLE001 (top of a task: its client must never hang)
@@ -100,7 +107,7 @@ class GrpcEngine:
             for call in self._running.silent(_SILENCE_S):
                 before = probes.get(call.engine_model)
                 if before is None or before.done():  # an engine that is too busy to answer gets one at a time
-                    probe = dialect.probe_call(call, request_id=uuid.uuid4().hex)
+                    probe = DIALECTS[call.dialect].probe_call(call, request_id=uuid.uuid4().hex)
                     probes[call.engine_model] = self._begin(probe, Mailbox())
 
     def _connected(self) -> Any:
@@ -125,8 +132,10 @@ def _message(call: EngineCall) -> Any:
         model_name=call.engine_model, model_version=str(call.engine_version), id=call.request_id
     )
     for name, array in call.inputs.items():
-        message.inputs.add(name=name, datatype=_DATATYPES[array.dtype.name], shape=array.shape)
-        message.raw_input_contents.append(array.tobytes())
+        is_text = array.dtype == np.object_
+        datatype = _BYTES if is_text else _DATATYPES[array.dtype.name]
+        message.inputs.add(name=name, datatype=datatype, shape=array.shape)
+        message.raw_input_contents.append(_packed(array) if is_text else array.tobytes())
     for name in call.outputs:
         message.outputs.add(name=name)
     return message
@@ -134,6 +143,20 @@ def _message(call: EngineCall) -> Any:
 
 def _outputs(response: Any) -> dict[str, Array]:
     tensors = zip(response.outputs, response.raw_output_contents, strict=False)
-    return {
-        tensor.name: np.frombuffer(raw, dtype=_DTYPES[tensor.datatype]).reshape(tensor.shape) for tensor, raw in tensors
-    }
+    return {tensor.name: _array(tensor.datatype, raw).reshape(tensor.shape) for tensor, raw in tensors}
+
+
+def _packed(array: Array) -> bytes:
+    """Strings as the protocol has them: the length of each in four bytes, then its bytes."""
+    return b"".join(struct.pack("<I", len(value)) + value for value in array.ravel())
+
+
+def _array(datatype: str, raw: bytes) -> Array:
+    if datatype != _BYTES:
+        return np.frombuffer(raw, dtype=_DTYPES[datatype])
+    values, place = [], 0
+    while place < len(raw):
+        (length,) = struct.unpack_from("<I", raw, place)
+        values.append(raw[place + 4 : place + 4 + length])
+        place += 4 + length
+    return np.array(values, dtype=np.object_)

@@ -12,7 +12,6 @@ from typing import Any
 import triton_python_backend_utils as pb_utils
 
 from ..tensors import Array, Inputs, RequestRejected, read_inputs
-from . import dialect
 from .errors import Status, VersionUnusable
 from .gateway import Gateway
 from .grpc_engine import GrpcEngine
@@ -40,7 +39,7 @@ class TritonPythonModel:
         parameter = config.get("parameters", {}).get("routes", {}).get("string_value", "")
         routes = parse_routes(parameter)
         folder = Path(args["model_repository"]) / args["model_version"] / "versions"
-        versions = load_versions(folder, dialect=dialect.NAME)
+        versions = load_versions(folder)
         _check(routes, versions)
         self._gateway = Gateway(
             versions,

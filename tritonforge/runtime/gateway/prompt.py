@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from ..tensors import RequestRejected
 from .messages import Message, parse_messages
+from .prompt_text import chat_text
 from .request import TextRequest
 from .serving import ServedVersion
 
@@ -23,12 +24,14 @@ class Prompt:
     Args:
         token_ids: The prompt.
         max_tokens: Tokens to generate.
+        text: The prompt as text, for an engine that takes text.
         is_chat: Whether the answer is a chat reply, which has an edge of its own, or continues the prompt's text.
     """
 
     token_ids: tuple[int, ...]
     max_tokens: int
     is_chat: bool
+    text: str = ""
 
 
 def check_size(request: TextRequest, version: ServedVersion) -> None:
@@ -57,12 +60,7 @@ def build_prompt(request: TextRequest, version: ServedVersion) -> Prompt:
     """
     check_size(request, version)
     field = "text_input" if request.messages is None else "messages"
-    if request.messages is None:
-        token_ids = version.tokenizer.encode_text(request.text or "")
-    else:
-        messages = parse_messages(request.messages)
-        _check_chat(messages, version)
-        token_ids = version.tokenizer.encode_chat(messages)
+    text, token_ids = _tokenised(request, version)
     count = len(token_ids)
     limits = version.limits
     if count == 0:
@@ -77,7 +75,21 @@ def build_prompt(request: TextRequest, version: ServedVersion) -> Prompt:
     minimum = request.sampling.min_length
     if minimum is not None and minimum > max_tokens:
         raise RequestRejected(f"min_length is {minimum}; expected at most max_tokens, which is {max_tokens}")
-    return Prompt(token_ids=tuple(token_ids), max_tokens=max_tokens, is_chat=request.messages is not None)
+    return Prompt(token_ids=tuple(token_ids), max_tokens=max_tokens, is_chat=request.messages is not None, text=text)
+
+
+def _tokenised(request: TextRequest, version: ServedVersion) -> tuple[str, list[int]]:
+    """The text for an engine that takes text, and what it is tokenised to."""
+    tokenizer = version.tokenizer
+    if request.messages is None:
+        text = request.text or ""
+        return text, tokenizer.encode_text(text)
+    messages = parse_messages(request.messages)
+    _check_chat(messages, version)
+    if not version.takes_text:
+        return "", tokenizer.encode_chat(messages)
+    prompt = chat_text(messages, tokenizer)
+    return prompt.text, prompt.token_ids
 
 
 def _check_chat(messages: Sequence[Message], version: ServedVersion) -> None:

@@ -51,6 +51,13 @@ class RunningCalls:
                 mailbox.put(Failure(reason))
                 task.cancel()
 
+    def cancel(self, call: EngineCall) -> None:
+        """End a call's task, and with it its events; does nothing for one that has ended."""
+        model = self._models.get(call.engine_model)
+        for task, (running, _) in list(model.calls.items()) if model is not None else ():
+            if running.request_id == call.request_id:
+                task.cancel()
+
     def _remove(self, engine_model: str, task: asyncio.Task[None]) -> None:
         model = self._models[engine_model]
         _, mailbox = model.calls.pop(task)

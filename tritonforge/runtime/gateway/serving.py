@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from . import dialect_names
 from .errors import VersionUnusable
 from .tokenization.base import Tokenizer
 from .tokenization.load import SharedTokenizers
@@ -62,6 +63,11 @@ class ServedVersion:
     unserved_inputs: tuple[str, ...] = ()
     input_aliases: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def takes_text(self) -> bool:
+        """Whether the engine is given text, and tokenises by itself."""
+        return self.dialect in dialect_names.TAKE_TEXT
+
 
 @dataclass(frozen=True, slots=True)
 class LoadedVersions:
@@ -76,12 +82,12 @@ class LoadedVersions:
     broken: Mapping[int, str]
 
 
-def load_versions(folder: Path, *, dialect: str) -> LoadedVersions:
+def load_versions(folder: Path, *, dialect: str | None = None) -> LoadedVersions:
     """Every version in `folder`, one sub-folder each, named by its number. One that is broken leaves the others alone.
 
     Args:
         folder: Holds the versions.
-        dialect: The one that the gateway speaks.
+        dialect: The only one that is spoken; None for all that the gateway knows.
 
     Raises:
         VersionUnusable: There is no version at all.
@@ -95,7 +101,7 @@ def load_versions(folder: Path, *, dialect: str) -> LoadedVersions:
     for path in sorted(numbered, key=lambda path: int(path.name)):
         try:
             version = _load_version(path, tokenizers)
-            _check(version, number=int(path.name), dialect=dialect)
+            _check(version, number=int(path.name), spoken=dialect_names.ALL if dialect is None else (dialect,))
             served[version.number] = version
         except VersionUnusable as error:
             broken[int(path.name)] = str(error)
@@ -104,11 +110,11 @@ def load_versions(folder: Path, *, dialect: str) -> LoadedVersions:
     return LoadedVersions(served, broken)
 
 
-def _check(version: ServedVersion, *, number: int, dialect: str) -> None:
+def _check(version: ServedVersion, *, number: int, spoken: Sequence[str]) -> None:
     if version.number != number:
         raise VersionUnusable(f"engine_version is {version.number}; expected {number}, the folder's name")
-    if version.dialect != dialect:
-        raise VersionUnusable(f"dialect is {version.dialect!r}; this gateway speaks {dialect!r}")
+    if version.dialect not in spoken:
+        raise VersionUnusable(f"dialect is {version.dialect!r}; this gateway speaks {', '.join(spoken)}")
 
 
 def _load_version(folder: Path, tokenizers: SharedTokenizers) -> ServedVersion:

@@ -9,9 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .detokenize import Detokenizer
-from .edge_space import EdgeSpace
-from .placeholder import Placeholder
-from .stop_words import StopWords
+from .engine import Tokens
+from .text_shape import TextShape
 
 STOP = "stop"
 LENGTH = "length"
@@ -41,6 +40,7 @@ class TextStream:
         max_tokens: Tokens after which the answer is cut; decides between the reasons `stop` and `length`.
         trims_edges: Leave out white space at both ends.
         placeholder: A text of the model's, and what is shown for it.
+        prompt_tokens: Size of the prompt.
     """
 
     def __init__(
@@ -52,18 +52,22 @@ class TextStream:
         max_tokens: int,
         trims_edges: bool = False,
         placeholder: tuple[str, str] | None = None,
+        prompt_tokens: int = 0,
     ) -> None:
         self._detokenizer = detokenizer
         self._end_ids = end_ids
-        self._stop_words = StopWords(stop_words)
         self._max_tokens = max_tokens
-        self._placeholder = Placeholder(*placeholder) if placeholder is not None else None
-        self._edge = EdgeSpace() if trims_edges else None
+        self._shape = TextShape(stop_words=stop_words, trims_edges=trims_edges, placeholder=placeholder)
+        self.prompt_tokens = prompt_tokens
         self.completion_tokens = 0
         self.finish_reason: str | None = None
         """None while the answer may go on; else `stop`, `length` or `cancelled`."""
         self.was_cut = False
         """True when the answer ended before the engine could know: at a stop word, or because the client left."""
+
+    def take(self, event: Tokens) -> Emission:
+        """As `push`, for the tokens of an event."""
+        return self.push(event.token_ids)
 
     def push(self, token_ids: Sequence[int]) -> Emission:
         """Take the next tokens. Tokens after the end of the answer are ignored."""
@@ -81,16 +85,14 @@ class TextStream:
         Args:
             reason: Why, when it was not the engine's own end.
         """
-        text = self._filter(self._detokenizer.finish())
-        if self._placeholder is not None:
-            text += self._shape(self._placeholder.finish())
-        if self._stop_words.found:
+        text = self._shape.push(self._detokenizer.finish()) + self._shape.settle()
+        if self._shape.is_stopped:
             self.finish_reason = STOP
         elif self.finish_reason is None:
             self.was_cut = reason is not None
             ended_early = self.completion_tokens < self._max_tokens
             self.finish_reason = reason or (STOP if ended_early else LENGTH)
-        return text + self._stop_words.finish()
+        return text + self._shape.finish()
 
     def _take(self, token_id: int) -> str:
         if token_id in self._end_ids:
@@ -100,13 +102,7 @@ class TextStream:
             self.finish_reason, self.was_cut = LENGTH, True  # the engine should have ended by itself
             return ""
         self.completion_tokens += 1
-        text = self._filter(self._detokenizer.push(token_id))
-        if self._stop_words.found:
+        text = self._shape.push(self._detokenizer.push(token_id))
+        if self._shape.is_stopped:
             self.finish_reason, self.was_cut = STOP, True
         return text
-
-    def _filter(self, text: str) -> str:
-        return self._shape(text if self._placeholder is None else self._placeholder.push(text))
-
-    def _shape(self, text: str) -> str:
-        return self._stop_words.push(text if self._edge is None else self._edge.push(text))

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from ...tensors import RequestRejected
 from ..messages import Message
+from .control_text import Segment
 from .vocabulary import Vocabulary
 
 
@@ -42,6 +44,9 @@ class Tokenizer(Protocol):
     def encode_text(self, text: str) -> list[int]:
         """Ids of a completion prompt, with the special tokens that the reference tokenizer adds by default."""
 
+    def encode_bare(self, text: str) -> list[int]:
+        """Ids of a completion prompt that brings its special tokens along: none are added."""
+
     def encode_chat(self, messages: Sequence[Message]) -> list[int]:
         """Ids of a chat up to where the assistant's next reply begins.
 
@@ -49,5 +54,29 @@ class Tokenizer(Protocol):
             RequestRejected: The chat cannot be rendered: no template, or the template refuses it.
         """
 
+    @property
+    def control_texts(self) -> Sequence[str]:
+        """Texts that are read as control tokens in a completion prompt; none when a prompt's text cannot hold any."""
+
+    def render_chat(self, messages: Sequence[Message]) -> list[Segment]:
+        """The same chat as text, for an engine that tokenises by itself.
+
+        Raises:
+            RequestRejected: As `encode_chat`, or its prompt is put together from tokens that no text stands for.
+        """
+
     def encode_word(self, word: str) -> list[int]:
         """Ids of a piece of text with no special tokens, as it appears inside a longer text."""
+
+
+class TokensOnly:
+    """For tokenizers whose chats are put together token by token: no text stands for such a prompt."""
+
+    control_texts: Sequence[str] = ()
+
+    def render_chat(self, messages: Sequence[Message]) -> list[Segment]:  # noqa: ARG002 - a tokenizer's signature
+        """Refuse. Raises RequestRejected always."""
+        raise RequestRejected(
+            "messages cannot be given to this engine version: it takes text, and this checkpoint's chats begin with "
+            "tokens that no text stands for; expected text_input"
+        )

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ...tensors import RequestRejected
 from ..messages import Message
-from .base import ReplyStyle
+from .base import ReplyStyle, TokensOnly
 from .sentencepiece_file import SentencePieceFile
 from .vocabulary import SILENT
 
@@ -26,7 +26,7 @@ _END_ID = 2
 _TRAINING_TIME = ("[[训练时间]]", "2023年")
 
 
-class _ChatGlm:
+class _ChatGlm(TokensOnly):
     def __init__(self, folder: Path, specials: Sequence[str]) -> None:
         self._file = SentencePieceFile(folder / "tokenizer.model")
         self._ids: Mapping[str, int] = {name: self._file.size + index for index, name in enumerate(specials)}
@@ -38,6 +38,10 @@ class _ChatGlm:
     def encode_text(self, text: str) -> list[int]:
         """`[gMASK] sop` and the text."""
         return [*self._prefix, *self._file.encode(text)]
+
+    def encode_bare(self, text: str) -> list[int]:
+        """The text without `[gMASK] sop`; names of special tokens in it stay text."""
+        return self._file.encode(text)
 
     def encode_word(self, word: str) -> list[int]:
         """Ids without special tokens."""

@@ -11,7 +11,7 @@ import tiktoken
 
 from ..errors import VersionUnusable
 from ..messages import Message
-from .base import ReplyStyle
+from .base import ReplyStyle, TokensOnly
 from .chatglm import message_metadata, message_role
 from .json_files import read_json_object, token_text
 from .vocabulary import SILENT, Piece, PieceKind, Vocabulary
@@ -29,7 +29,7 @@ _SPECIALS = (
 _NEEDED = ("[gMASK]", "<sop>", "<|system|>", "<|user|>", "<|assistant|>", "<|observation|>")
 
 
-class Glm4Tokenizer:
+class Glm4Tokenizer(TokensOnly):
     """GLM-4-9B's ranks with role tokens; prompts are put together piece by piece, so text never becomes control.
 
     Args:
@@ -55,6 +55,10 @@ class Glm4Tokenizer:
     def encode_text(self, text: str) -> list[int]:
         """`[gMASK] <sop>` and the text."""
         return [*self._prefix, *self.encode_word(text)]
+
+    def encode_bare(self, text: str) -> list[int]:
+        """The text without `[gMASK] <sop>`; names of special tokens in it stay text."""
+        return self.encode_word(text)
 
     def encode_chat(self, messages: Sequence[Message]) -> list[int]:
         """Role token, metadata line and content of each message, each encoded alone, then the assistant's token."""

@@ -51,9 +51,22 @@ class HuggingFaceTokenizer:
         """
         return list(self._backend.encode(text, add_special_tokens=True).ids)
 
+    def encode_bare(self, text: str) -> list[int]:
+        """Ids without what the post-processor adds; names of special tokens in the text are read as such."""
+        return self._encode_segment(Segment(text, literal=False))
+
     def encode_chat(self, messages: Sequence[Message]) -> list[int]:
         """Ids of the rendered chat; the template writes all special tokens, so none are added."""
         return self._template.encode_chat(messages)
+
+    @property
+    def control_texts(self) -> Sequence[str]:
+        """Texts that are read as control tokens in a completion prompt."""
+        return self._template.control_texts
+
+    def render_chat(self, messages: Sequence[Message]) -> list[Segment]:
+        """The same chat as text."""
+        return self._template.render_chat(messages)
 
     def encode_word(self, word: str) -> list[int]:
         """Ids without special tokens."""

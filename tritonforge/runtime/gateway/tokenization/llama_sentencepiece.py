@@ -52,9 +52,22 @@ class LlamaSentencePiece:
         """Ids with the begin token; names of special tokens in the text are read as such, as transformers does."""
         return [*self._first, *self._encode_segment(Segment(text, literal=False)), *self._last]
 
+    def encode_bare(self, text: str) -> list[int]:
+        """Ids without begin and end token; names of special tokens in the text are read as such."""
+        return self._encode_segment(Segment(text, literal=False))
+
     def encode_chat(self, messages: Sequence[Message]) -> list[int]:
         """Ids of the rendered chat; the template writes the begin token itself."""
         return self._template.encode_chat(messages)
+
+    @property
+    def control_texts(self) -> Sequence[str]:
+        """Texts that are read as control tokens in a completion prompt."""
+        return self._template.control_texts
+
+    def render_chat(self, messages: Sequence[Message]) -> list[Segment]:
+        """The same chat as text."""
+        return self._template.render_chat(messages)
 
     def encode_word(self, word: str) -> list[int]:
         """Ids without special tokens."""

@@ -28,7 +28,10 @@ class TemplatePrompt:
     """
 
     def __init__(self, folder: Path, *, control_texts: Iterable[str], encode: EncodeSegment) -> None:
-        self._controls = ControlTexts(control_texts)
+        self.control_texts = tuple(
+            sorted({text for text in control_texts if text}, key=lambda text: (-len(text), text))
+        )
+        self._controls = ControlTexts(self.control_texts)
         self._encode = encode
         self._names = sorted(find_templates(folder))
         source = find_templates(folder).get(DEFAULT)
@@ -42,6 +45,10 @@ class TemplatePrompt:
 
     def encode_chat(self, messages: Sequence[Message]) -> list[int]:
         """Ids of the rendered chat. Raises RequestRejected when there is no template or it refuses the chat."""
+        return [token for segment in self.render_chat(messages) for token in self._encode(segment)]
+
+    def render_chat(self, messages: Sequence[Message]) -> list[Segment]:
+        """The rendered chat. Raises RequestRejected when there is no template or it refuses the chat."""
         if self._template is None:
             named = f" (it has templates named {', '.join(self._names)}, but no default)" if self._names else ""
             raise RequestRejected(f"messages: the checkpoint has no chat template{named}; expected text_input")
@@ -49,5 +56,4 @@ class TemplatePrompt:
             chat = self._controls.hide(messages)
         except RecursionError as error:
             raise RequestRejected("messages is nested too deeply") from error
-        segments = chat.split(self._template.render(chat.messages))
-        return [token for segment in segments for token in self._encode(segment)]
+        return chat.split(self._template.render(chat.messages))

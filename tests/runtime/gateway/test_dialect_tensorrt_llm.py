@@ -10,7 +10,8 @@ import pytest
 
 from tests.runtime.gateway.requests import inputs_of
 from tests.runtime.gateway.versions import END, OTHER_END, version
-from tritonforge.runtime.gateway import dialect
+from tritonforge.runtime.gateway.answer_text import end_ids_of
+from tritonforge.runtime.gateway.dialects import tensorrt_llm as dialect
 from tritonforge.runtime.gateway.engine import EngineCall, Tokens
 from tritonforge.runtime.gateway.prompt import build_prompt
 from tritonforge.runtime.gateway.request import parse_request
@@ -98,7 +99,7 @@ def test_the_requests_end_token_replaces_the_checkpoints() -> None:
     assert (sent["end_id"], sent["pad_id"]) == ([[5]], [[6]])
     assert "stop_words_list" not in sent
     request = parse_request(inputs_of(text_input="a", end_id=-1))
-    assert dialect.end_ids_of(request, version()) == frozenset()
+    assert end_ids_of(request, version()) == frozenset()
 
 
 def test_words_are_listed_with_their_ends() -> None:

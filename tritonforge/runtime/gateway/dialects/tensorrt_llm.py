@@ -11,21 +11,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..tensors import Array
-from .engine import EngineCall, Tokens
-from .prompt import Prompt
-from .request import Sampling, TextRequest
-from .serving import ServedVersion
+from ...tensors import Array
+from ..dialect_names import TENSORRT_LLM
+from ..engine import EngineCall, Event, Tokens
+from ..prompt import Prompt
+from ..request import Sampling, TextRequest
+from ..serving import ServedVersion
+from .base import Reader
 
-NAME = "tensorrt_llm"
-_NO_END_ID = -1
-
-
-def end_ids_of(request: TextRequest, version: ServedVersion) -> frozenset[int]:
-    """Tokens that end the answer: the checkpoint's, or the one that the request names (none at all for -1)."""
-    if request.end_id is None:
-        return frozenset(version.end_ids)
-    return frozenset() if request.end_id == _NO_END_ID else frozenset({request.end_id})
+NAME = TENSORRT_LLM
 
 
 def generate_call(request: TextRequest, prompt: Prompt, version: ServedVersion, *, request_id: str) -> EngineCall:
@@ -35,13 +29,14 @@ def generate_call(request: TextRequest, prompt: Prompt, version: ServedVersion, 
     """
     # The backend takes one end token; the others are stop words of one token each.
     first_end_id, *more_end_ids = version.end_ids if request.end_id is None else (request.end_id,)
+    streams = request.stream or bool(request.stop_words)
     inputs: dict[str, Array] = {
         "input_ids": np.array([prompt.token_ids], dtype=np.int32),
         "input_lengths": _int32(len(prompt.token_ids)),
         "request_output_len": _int32(prompt.max_tokens),
         "end_id": _int32(first_end_id),
         "pad_id": _int32(version.pad_id if request.pad_id is None else request.pad_id),
-        "streaming": _flag(on=request.stream or bool(request.stop_words)),
+        "streaming": _flag(on=streams),
         **_sampling_inputs(request.sampling),
     }
     if more_end_ids:
@@ -53,7 +48,7 @@ def generate_call(request: TextRequest, prompt: Prompt, version: ServedVersion, 
     if request.return_log_probs:
         inputs["return_log_probs"] = _flag(on=True)
         outputs += ["cum_log_probs", "output_log_probs"]
-    return EngineCall(version.engine_model, version.number, request_id, inputs, tuple(outputs))
+    return EngineCall(version.engine_model, version.number, request_id, inputs, tuple(outputs), streams=streams)
 
 
 def stop_call(call: EngineCall) -> EngineCall:
@@ -72,7 +67,12 @@ def probe_call(call: EngineCall, *, request_id: str) -> EngineCall:
     return replace(stop_call(call), request_id=request_id)
 
 
-def read_tokens(outputs: Mapping[str, Array]) -> Tokens | None:
+def reader() -> Reader:
+    """Reads the responses to one call; each stands for itself."""
+    return read_tokens
+
+
+def read_tokens(outputs: Mapping[str, Array]) -> Event | None:
     """New tokens from one response, possibly none; None when it is no answer at all, but only marks the end.
 
     Args:
