@@ -12,8 +12,8 @@ import pytest
 
 from tests.support.triton_models import write_failing, write_talker
 from tritonforge.client import Client
+from tritonforge.launch.process import process_start
 from tritonforge.server import running_server
-from tritonforge.server.state import process_start
 
 PORTS = ["--grpc-port", "0", "--http-port", "0", "--metrics-port", "0"]
 

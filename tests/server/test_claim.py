@@ -7,10 +7,10 @@ import pytest
 
 from tritonforge.errors import ServerError
 from tritonforge.launch.command import Command
-from tritonforge.launch.process import Process
+from tritonforge.launch.process import Process, process_start
 from tritonforge.server.claim import claimed
 from tritonforge.server.options import ServerAddress
-from tritonforge.server.state import ServerState, process_start, write_state
+from tritonforge.server.state import ServerState, write_state
 
 SLEEP = Command(("sleep", "60"))
 

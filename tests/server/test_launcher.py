@@ -10,9 +10,9 @@ import pytest
 from tests.support.triton_models import write_failing, write_slow, write_talker
 from tritonforge.client import Client
 from tritonforge.errors import NotReady, RepositoryError, ServerError, ServerExited
+from tritonforge.launch.process import process_start
 from tritonforge.server import RunningServer, ServerOptions, running_server, start_embedded
 from tritonforge.server.launcher import wanted_models
-from tritonforge.server.state import process_start
 
 FREE = {"grpc_port": 0, "http_port": 0, "metrics_port": 0, "ready_timeout_s": 60.0}
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from tritonforge.errors import ServerError
+from tritonforge.launch.process import process_start
 from tritonforge.server.options import ServerAddress
 from tritonforge.server.state import (
     ServerState,
-    process_start,
     remove_state,
     running_server,
     running_state,

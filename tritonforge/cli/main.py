@@ -12,6 +12,7 @@ import click
 
 from tritonforge import __version__
 from tritonforge.cli.printable import printable
+from tritonforge.cli.signals import StopRequested, raise_when_stopped
 from tritonforge.errors import TritonforgeError, did_you_mean
 
 # Command name → (module in tritonforge.cli, one-line help). The module is imported only when its command is chosen or
@@ -33,6 +34,7 @@ COMMANDS = {
     "doctor": ("doctor", "Check what this machine can do and say how to fix the rest."),
 }
 EXIT_INTERRUPTED = 130
+EXIT_SIGNAL = 128  # and the number of the signal, as a shell has it
 EXIT_BUG = 70
 
 
@@ -72,7 +74,8 @@ def main(argv: Sequence[str] | None = None) -> None:
 def run(argv: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code. Every error goes to standard error, in one place."""
     try:
-        code = group.main(args=None if argv is None else list(argv), prog_name="tritonforge", standalone_mode=False)
+        with raise_when_stopped():
+            code = group.main(args=None if argv is None else list(argv), prog_name="tritonforge", standalone_mode=False)
     except click.ClickException as error:
         shown = io.StringIO()
         error.show(shown)  # the usage, and the message with what was typed
@@ -81,6 +84,9 @@ def run(argv: Sequence[str] | None = None) -> int:
     except (click.Abort, KeyboardInterrupt):
         click.echo("interrupted", err=True)
         return EXIT_INTERRUPTED
+    except StopRequested as stop:
+        click.echo("stopped", err=True)
+        return EXIT_SIGNAL + stop.number
     except click.exceptions.Exit as done:
         return done.exit_code
     except TritonforgeError as error:

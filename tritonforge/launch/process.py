@@ -96,3 +96,16 @@ def tail_of(path: Path, lines: int) -> list[str]:
     except FileNotFoundError:
         return []
     return text.splitlines()[-lines:]
+
+
+def process_start(pid: int) -> int | None:
+    """When a process started, in clock ticks since boot; None when there is no such process or it has ended."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    # The second field is the program's name in brackets, which may itself hold blanks and brackets.
+    fields = text.rpartition(")")[2].split()
+    if fields[0] in ("Z", "X"):
+        return None  # ended, and not yet collected by its parent
+    return int(fields[19])

@@ -12,7 +12,7 @@ from typing import NoReturn
 
 from tritonforge.errors import RepositoryError, ServerError, ServerExited, did_you_mean
 from tritonforge.launch.command import Command
-from tritonforge.launch.process import Process
+from tritonforge.launch.process import Process, process_start
 from tritonforge.places import forge_folder
 from tritonforge.server.claim import claimed, write_holder
 from tritonforge.server.command import tritonserver_command
@@ -30,7 +30,6 @@ from tritonforge.server.ports import choose_address
 from tritonforge.server.ready import wait_until_ready
 from tritonforge.server.state import (
     ServerState,
-    process_start,
     remove_state,
     write_state,
 )

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from tritonforge.errors import ServerError
+from tritonforge.launch.process import process_start
 from tritonforge.places import forge_folder
 from tritonforge.server.options import ServerAddress
 
@@ -81,19 +82,6 @@ def running_server(repository: Path) -> ServerAddress | None:
     """Address of the server that serves the repository now, or None."""
     state = running_state(repository)
     return None if state is None else state.address
-
-
-def process_start(pid: int) -> int | None:
-    """When a process started, in clock ticks since boot; None when there is no such process or it has ended."""
-    try:
-        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return None
-    # The second field is the program's name in brackets, which may itself hold blanks and brackets.
-    fields = text.rpartition(")")[2].split()
-    if fields[0] in ("Z", "X"):
-        return None  # ended, and not yet collected by its parent
-    return int(fields[19])
 
 
 def _read(path: Path) -> ServerState | None:

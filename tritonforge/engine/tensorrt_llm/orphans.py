@@ -13,21 +13,21 @@ from typing import Any
 from docker.errors import APIError
 
 from tritonforge.events import OnEvent
+from tritonforge.launch.process import process_start
 
 OWNER_LABEL = "tritonforge.owner"
-_STARTED = 19  # place of starttime in /proc/<pid>/stat, counted after the name of the program
 
 
 def owner_label(pid: int | None = None) -> str:
     """Names a process for ever: this boot of the machine, the process's namespace, its id, and when it was started."""
     pid = os.getpid() if pid is None else pid
-    return ":".join([*_place(), str(pid), _started(pid) or "?"])
+    return ":".join([*_place(), str(pid), str(process_start(pid))])
 
 
 def is_orphan(owner: str) -> bool:
     """Whether a container's owner has died. Owners of other machines and other containers are not ours to judge."""
     *place, pid, started = owner.split(":")
-    return place == _place() and pid.isdigit() and _started(int(pid)) != started
+    return place == _place() and pid.isdigit() and str(process_start(int(pid))) != started
 
 
 def remove_orphans(engine: Any, on_event: OnEvent) -> None:
@@ -47,12 +47,3 @@ def remove_orphans(engine: Any, on_event: OnEvent) -> None:
 def _place() -> list[str]:
     boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
     return [boot, Path("/proc/self/ns/pid").readlink().name.strip("pid:[]")]
-
-
-def _started(pid: int) -> str | None:
-    """When a process was started, in the kernel's ticks since boot; None when there is no such process."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return None
-    return stat.rpartition(")")[2].split()[_STARTED]
