@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from tritonforge.errors import RepositoryError
@@ -67,7 +68,7 @@ def _python_is_compiled(model: ModelView, _: RepositoryView) -> Iterator[Problem
         return
     for number in model.loaded_versions:
         folder = model.versions[number]
-        if any(not _has_cache(source) for source in folder.rglob("*.py")):
+        if not all(_has_caches(Path(directory), names) for directory, _, names in os.walk(folder)):
             yield Problem(
                 f"version {number} has Python files without a __pycache__; Triton's import writes one, and the next "
                 f"load then reloads this version although nothing changed",
@@ -83,8 +84,14 @@ def _sizes(manifest: Path) -> Mapping[str, int]:
         return {}  # reported by manifest-broken
 
 
-def _has_cache(source: Path) -> bool:
-    return any(source.parent.glob(f"__pycache__/{source.stem}.*.pyc"))
+def _has_caches(directory: Path, names: Sequence[str]) -> bool:
+    """Every Python file of a directory was compiled."""
+    sources = {name.removesuffix(".py") for name in names if name.endswith(".py")}
+    if not sources:
+        return True
+    caches = directory / "__pycache__"
+    compiled = {path.name.split(".")[0] for path in caches.iterdir()} if caches.is_dir() else set()
+    return sources <= compiled
 
 
 ENGINE_FILE_RULES = (

@@ -13,13 +13,13 @@ from tritonforge.repository.routes import Routes, check_weights, parse_routes
 
 # Parameters by which NVIDIA's BLS model and ours name what they call.
 CALLED_MODEL_PARAMETER = "tensorrt_llm_model_name"
+DECOUPLED = ("model_transaction_policy", "decoupled")
 BLS_NAME, ENGINE_NAME = "tensorrt_llm_bls", "tensorrt_llm"
 
 
 def _routes_are_readable(model: ModelView, _: RepositoryView) -> Iterator[Problem]:
     if not _is_gateway(model):
         return
-    line = model.parameter_line("routes")
     text = model.parameter("routes")
     if text is None:
         yield Problem(
@@ -30,6 +30,7 @@ def _routes_are_readable(model: ModelView, _: RepositoryView) -> Iterator[Proble
         routes = parse_routes(text, source="parameter")
         check_weights(model.name, routes.weights, published=list(routes.weights))
     except RepositoryError as error:
+        line = model.parameter_line("routes")
         yield Problem(error.message, "set the weights again, or publish the model again", line=line)
 
 
@@ -38,12 +39,11 @@ def _routes_lead_to_engines(model: ModelView, repository: RepositoryView) -> Ite
     for number, weight in routes.weights.items() if routes else ():
         severity = Severity.ERROR if weight > 0 else Severity.WARNING
         engine = engine_model_name(model.name, number)
-        line = model.parameter_line("routes")
         if engine not in repository.models:
             yield Problem(
                 f"routes gives version {number} a weight of {weight:g}, but model {engine!r} is not in the repository",
                 "publish that version, or take its weight away",
-                line=line,
+                line=model.parameter_line("routes"),
                 severity=severity,
             )
         if not (serving_folder(model.folder, number) / SERVING_NAME).is_file():
@@ -51,7 +51,7 @@ def _routes_lead_to_engines(model: ModelView, repository: RepositoryView) -> Ite
                 f"routes names version {number}, but {GATEWAY_VERSION}/versions/{number}/{SERVING_NAME} is missing: "
                 f"the gateway has no tokenizer for it",
                 "publish the model again",
-                line=line,
+                line=model.parameter_line("routes"),
                 severity=severity,
             )
 
@@ -59,12 +59,11 @@ def _routes_lead_to_engines(model: ModelView, repository: RepositoryView) -> Ite
 def _decoupled_agrees(model: ModelView, repository: RepositoryView) -> Iterator[Problem]:
     assert model.config is not None
     decoupled = model.config.model_transaction_policy.decoupled
-    line = model.line("model_transaction_policy", "decoupled")
     if _is_gateway(model) and not decoupled:
         yield Problem(
             "the gateway is not decoupled, so it cannot stream",
             "write model_transaction_policy { decoupled: true }",
-            line=line,
+            line=model.line(*DECOUPLED),
         )
     for name in _called_models(model):
         called = repository.models.get(name)
@@ -75,7 +74,7 @@ def _decoupled_agrees(model: ModelView, repository: RepositoryView) -> Iterator[
                 f"decoupled is {_shown(decoupled)} here and {_shown(not decoupled)} in {name!r}, which it calls; "
                 f"streaming fails when the two differ",
                 f"set model_transaction_policy {{ decoupled: true }} in both {model.name!r} and {name!r}",
-                line=line,
+                line=model.line(*DECOUPLED),
             )
 
 

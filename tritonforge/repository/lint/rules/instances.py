@@ -34,15 +34,15 @@ def _gpus_fit_the_kind(model: ModelView, _: RepositoryView) -> Iterator[Problem]
 def _counts_are_meant(model: ModelView, _: RepositoryView) -> Iterator[Problem]:
     assert model.config is not None
     for index, group in enumerate(model.config.instance_group):
-        line = model.line("instance_group", index)
         if group.count < 0:
+            line = model.line("instance_group", index)
             yield Problem(f"count is {group.count}; Triton silently uses its default", "use 1 or more", line=line)
         elif group.kind == ModelInstanceGroup.KIND_GPU and not group.gpus and group.count > 1:
             yield Problem(
                 f"count is {group.count} per GPU, and no gpus are listed: {group.count} instances on every GPU of the "
                 f"machine",
                 "list gpus if that is not meant",
-                line=line,
+                line=model.line("instance_group", index),
                 severity=Severity.INFO,
             )
 

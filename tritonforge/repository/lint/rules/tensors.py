@@ -82,18 +82,17 @@ def _reshape_keeps_the_count(model: ModelView, _: RepositoryView) -> Iterator[Pr
         if not tensor.value.HasField("reshape"):
             continue
         dims, shape = list(tensor.value.dims), list(tensor.value.reshape.shape)
-        line = model.line(tensor.side, tensor.index, "reshape")
         if not shape and model.config.max_batch_size == 0:
             yield Problem(
                 f"{tensor.title} has an empty reshape while max_batch_size is 0; Triton refuses that",
                 "set max_batch_size, or remove reshape",
-                line=line,
+                line=model.line(tensor.side, tensor.index, "reshape"),
             )
         elif _elements(dims) != _elements(shape):
             yield Problem(
                 f"{tensor.title}: dims {dims} and reshape {shape} differ in their number of elements",
                 "give both shapes the same product, and -1 in both or in neither",
-                line=line,
+                line=model.line(tensor.side, tensor.index, "reshape"),
             )
 
 

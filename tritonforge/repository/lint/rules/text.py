@@ -18,6 +18,7 @@ from tritonforge.repository.lint.view import ModelView, RepositoryView
 PLACEHOLDER = re.compile(r"\$\{[^}\n]*\}|\{\{[^}\n]*\}\}|%\([\w ]+\)s|@\w+@")
 # Inside a string, <…> is a placeholder only when it reads as a description: "<s>" and "<|end|>" are special tokens.
 DESCRIBING_ANGLES = re.compile(r"<[A-Za-z][\w./-]*[ _-][\w ./-]*>|<(path|dir|name|model|engine|tokenizer)\w*>", re.I)
+KEY = re.compile(r"\bkey\s*:")
 # Parameters without which a model cannot load; others fall back to a default with a warning in the log.
 VITAL_PARAMETERS = frozenset({"gpt_model_path", "gpt_model_type", "tokenizer_dir", "engine_dir", "EXECUTION_ENV_PATH"})
 
@@ -60,7 +61,7 @@ def _nothing_is_left_unfilled(model: ModelView, _: RepositoryView) -> Iterator[P
 
 def _parameters_are_given_once(model: ModelView, _: RepositoryView) -> Iterator[Problem]:
     assert model.config is not None and model.text is not None
-    if model.text.count("key") <= len(model.config.parameters):
+    if len(KEY.findall(model.text)) <= len(model.config.parameters):
         return  # nothing can be there twice; spares most configs the search for places
     keys = model.parameter_keys()
     for index, key in enumerate(keys):
