@@ -11,6 +11,7 @@ from tritonforge.repository.files import write_text
 from tritonforge.repository.layout import CONFIG_NAME, GATEWAY_VERSION, SERVING_NAME, list_models
 from tritonforge.repository.pbtxt import parameter_of, parse_config, quoted, read_config
 from tritonforge.repository.publish import DEFAULT_WAIT_S, Transaction
+from tritonforge.repository.render_ensemble import repointed
 from tritonforge.repository.routes import Routes, check_weights, parse_routes, routes_text
 
 ROUTES_PARAMETER = "routes"
@@ -42,7 +43,9 @@ def set_routes(
     apply: Callable[[], None] | None = None,
     undo: Callable[[], None] | None = None,
 ) -> Routes:
-    """Change a model's weights on disk; comments and everything else in the gateway's config stay as they are.
+    """Change a model's weights on disk; comments and everything else in a gateway's config stay as they are.
+
+    An ensemble has its steps named anew: they are those of the version that has all the traffic.
 
     Args:
         repository: The model repository.
@@ -57,7 +60,8 @@ def set_routes(
         The new routes.
 
     Raises:
-        RepositoryError: There is no such model or version, a weight is negative, or all are zero.
+        RepositoryError: There is no such model or version, a weight is negative, all are zero, or an ensemble is to
+            share its traffic out.
         RepositoryLocked: Another process is still changing the repository after `wait_s`.
         PublishFailed: The config could not be written, or `apply` failed; the weights are as before.
     """
@@ -67,9 +71,22 @@ def set_routes(
         check_weights(model, weights, published=published_versions(repository, model))
         routes = read_routes(repository, model).with_weights(weights)
         staged = transaction.staging / model / CONFIG_NAME
-        write_text(staged, with_routes(file.read_text(encoding="utf-8"), routes, file=file))
+        if is_ensemble(repository, model):
+            write_text(staged, repointed(model, routes, repository=repository))
+        else:
+            write_text(staged, with_routes(file.read_text(encoding="utf-8"), routes, file=file))
         transaction.publish([staged], apply=apply, undo=undo)
     return routes
+
+
+def is_ensemble(repository: Path, model: str) -> bool:
+    """Whether a published model has the layout `ensemble`.
+
+    Raises:
+        RepositoryError: There is no such model, or its config cannot be read.
+    """
+    platform: str = read_config(_gateway_config(repository, model)).platform
+    return platform == "ensemble"
 
 
 def published_versions(repository: Path, model: str) -> list[int]:
