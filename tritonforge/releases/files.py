@@ -17,10 +17,11 @@ def read_data(name: str) -> dict[str, Any]:
     Args:
         name: File name without ``.yaml``.
     """
-    return _read(FOLDER / f"{name}.yaml")
+    return read_file(FOLDER / f"{name}.yaml")
 
 
 @cache
-def _read(path: Path) -> dict[str, Any]:
+def read_file(path: Path) -> dict[str, Any]:
+    """The content of a YAML file, read once."""
     content: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
     return content
