@@ -8,6 +8,7 @@ import sys
 import venv
 from pathlib import Path
 from tempfile import gettempdir
+from zipfile import ZipFile
 
 import pytest
 
@@ -47,6 +48,13 @@ def test_wheel_renders_from_its_own_templates(wheel: Path, tmp_path: Path) -> No
         path.relative_to(ROOT / "templates") for path in (ROOT / "templates").rglob("*.*") if path.suffix != ".pyc"
     }
     assert {path.relative_to(templates) for path in Path(templates).rglob("*.*") if path.suffix != ".pyc"} == checkout
+
+
+def test_wheel_carries_the_data_of_the_releases(wheel: Path) -> None:
+    data = ROOT / "tritonforge" / "releases" / "data"
+    with ZipFile(wheel) as archive:
+        packed = {Path(name).name for name in archive.namelist() if name.startswith("tritonforge/releases/data/")}
+    assert packed == {path.name for path in data.iterdir()} >= {"containers.yaml", "build_options.yaml"}
 
 
 @pytest.mark.slow
