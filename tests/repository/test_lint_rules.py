@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,27 @@ def routes(value: str, *, decoupled: str = "model_transaction_policy { decoupled
     return f"{decoupled}parameters {{ key: \"routes\" value {{ string_value: '{value}' }} }}\n"
 
 
+def parameters(**values: object) -> str:
+    """Parameters, one a line."""
+    return "".join(
+        f'parameters {{ key: "{key}" value {{ string_value: "{value}" }} }}\n' for key, value in values.items()
+    )
+
+
+def trtllm(
+    config: str = "", *, path: str = "/models/m/1", version: str = "0.16.0", ranks: int = 1, **limits: object
+) -> dict[str, str]:
+    """A model of the tensorrtllm backend with its engine in its version folder; `config` begins on line 4."""
+    build = {"max_batch_size": 8, "max_input_len": 64, "max_seq_len": 128, "plugin_config": {}} | limits
+    model = {"architecture": "LlamaForCausalLM", "dtype": "float16", "vocab_size": 64, "mapping": {"tp_size": ranks}}
+    engine = {"version": version, "pretrained_config": model, "build_config": build}
+    begin = parameters(
+        gpt_model_path=path, gpt_model_type="inflight_fused_batching", kv_cache_free_gpu_mem_fraction=0.5
+    )
+    text = begin + config + 'backend: "tensorrtllm"\n' + TENSORS
+    return {"m/config.pbtxt": text, "m/1/config.json": json.dumps(engine), "m/1/rank0.engine": "engine"}
+
+
 GOOD_ROUTES = '{"weights": {"1": 100}, "salt": "g"}'
 CLEAN = [
     python_model(),
@@ -54,6 +76,10 @@ CLEAN = [
     {"m/config.pbtxt": ONNX, "m/1/model.onnx": ""},
     {"m/config.pbtxt": 'platform: "onnxruntime_onnx"\n', "m/1/model.onnx": ""},
     {"m/config.pbtxt": LLM + LLM_PATH + LLM_TYPE + LLM_MEMORY, "m/1/": ""},
+    trtllm("max_batch_size: 8\n" + parameters(max_beam_width=1, max_input_len=64, engine_kind="tensorrt_llm")),
+    trtllm(parameters(enable_chunked_context=True), plugin_config={"use_paged_context_fmha": True}),
+    trtllm(parameters(a_note_of_mine="x", tensorrt_llm_release="0.16.0"), version="0.16.0+cu124"),
+    trtllm(path="/engines/elsewhere", version="0.16.0"),
     ensemble(),
     gateway(routes(GOOD_ROUTES)),
     python_model(
@@ -145,6 +171,22 @@ BROKEN = [
     ("trtllm-model-type", {"m/config.pbtxt": LLM + LLM_TYPE.replace("inflight_fused_batching", "inflight"), "m/1/": ""}, 5, "'inflight'"),
     ("trtllm-parameter", {"m/config.pbtxt": LLM + 'parameters { key: "batch_scheduler_policy" value { string_value: "max" } }', "m/1/": ""}, 5, "'max'"),
     ("trtllm-kv-cache", {"m/config.pbtxt": LLM, "m/1/": ""}, None, "90 %"),
+    ("trtllm-engine", trtllm(ranks=2), None, "rank1.engine: no such file"),
+    ("trtllm-engine", trtllm() | {"m/1/config.json": "{"}, None, "config.json"),
+    ("trtllm-own-version", trtllm(parameters(engine_kind="tensorrt_llm"), path="/models/m/2"), 1, "not this model's version 1"),
+    ("trtllm-own-version", trtllm(parameters(engine_kind="tensorrt_llm"), path="/models/other/1"), 1, "'/models/other/1'"),
+    ("trtllm-release", trtllm(parameters(tensorrt_llm_release="0.17.0")), 4, "built by TensorRT-LLM 0.16.0, and the config is for 0.17.0"),
+    ("trtllm-limits", trtllm("max_batch_size: 9\n"), 4, "max_batch_size is 9, and the engine of version 1 was built for 8"),
+    ("trtllm-limits", trtllm(parameters(max_beam_width=2)), 4, "max_beam_width is 2"),
+    ("trtllm-limits", trtllm(parameters(max_seq_len=129)), 4, "max_seq_len is 129"),
+    ("trtllm-gateway-limits", gateway(routes(GOOD_ROUTES)) | {name.replace("m/", "g_engine_v1/"): text for name, text in trtllm(path="/models/g_engine_v1/1").items()} | {"g/1/versions/1/serving.json": '{"limits": {"max_input_len": 65, "max_seq_len": 128}}'}, None, "limits.max_input_len is 65"),
+    ("trtllm-paged-context", trtllm(parameters(enable_chunked_context="true")), 4, "enable_chunked_context is on"),
+    ("trtllm-paged-context", trtllm(parameters(enable_kv_cache_reuse="True")), 4, "enable_kv_cache_reuse is on"),
+    ("trtllm-unknown-parameter", trtllm(parameters(num_nodes=1)), 4, "does not read it; the backends of 0.19 to 1.2 have it"),
+    ("trtllm-unknown-parameter", trtllm(parameters(max_beam_widht=1)), 4, "'max_beam_widht' has no effect"),
+    ("trtllm-unknown-parameter", trtllm(version="0.19.0"), 1, "'tokenizer_dir' is missing"),
+    ("trtllm-tensor-type", trtllm("input { name: 'temperature' data_type: TYPE_FP64 dims: [ 1 ] }\n"), 4, "'temperature' is TYPE_FP64"),
+    ("trtllm-instances", trtllm("instance_group [ { kind: KIND_GPU } ]\n"), 4, "is KIND_GPU"),
     ("manifest-broken", python_model() | {"m/1/forge-manifest.json": "{"}, None, "not a readable manifest"),
     ("engine-missing", python_model(PYTHON + 'parameters { key: "engine_kind" value { string_value: "openvino" } }'), None, "holds no engine"),
     ("engine-missing", python_model(PYTHON + 'parameters { key: "engine_kind" value { string_value: "openvino" } }') | {"m/1/engine.json": ""}, None, "lacks openvino_model.bin"),

@@ -17,6 +17,8 @@ from tritonforge.spec.serving import DynamicBatchingSpec, InstanceGroupSpec
 from tritonforge.spec.tensorrt_llm import TensorRtLlmEngineSpec
 
 KIND = "tensorrt_llm"
+# Parameters that are written for people and programs; the backend passes over them.
+FORGE_PARAMETERS = frozenset({"engine_kind", "tensorrt_llm_release", "precision", "max_input_len", "max_seq_len"})
 # Triton's first version whose configs may carry model_metrics.
 FIRST_WITH_HISTOGRAMS = (2, 52)
 

@@ -10,6 +10,9 @@ from pathlib import Path
 
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
+from tritonforge.errors import TritonforgeError
+from tritonforge.formats.trtllm_engine import CONFIG_NAME as ENGINE_CONFIG_NAME
+from tritonforge.formats.trtllm_engine import EngineInfo, read_engine_folder
 from tritonforge.repository.layout import CONFIG_NAME
 from tritonforge.repository.lint.source import Field, find_entries, find_line, read_fields
 from tritonforge.repository.pbtxt import ParseProblem, parameter_of, try_parse
@@ -53,6 +56,23 @@ class VersionFolder:
     def is_exact(self) -> bool:
         """The name is the number and nothing else, which is the folder that Triton then opens."""
         return self.number is not None and self.path.name == str(self.number)
+
+
+@dataclass(frozen=True, slots=True)
+class OwnEngine:
+    """An engine in a version folder.
+
+    Args:
+        number: The version.
+        folder: Its folder.
+        info: What the engine says of itself; None when it cannot be read.
+        problem: Why it cannot be read; None when it can.
+    """
+
+    number: int
+    folder: Path
+    info: EngineInfo | None
+    problem: TritonforgeError | None
 
 
 @dataclass(frozen=True)
@@ -134,6 +154,13 @@ class ModelView:
                 return [number for number in numbers if number in policy.specific.versions]
             case _:
                 return numbers
+
+    @cached_property
+    def engines(self) -> Sequence[OwnEngine]:
+        """TensorRT-LLM engines in the version folders that Triton loads."""
+        folders = {number: self.versions[number] for number in self.loaded_versions}
+        held = {number: folder for number, folder in folders.items() if (folder / ENGINE_CONFIG_NAME).is_file()}
+        return [_own_engine(number, folder) for number, folder in held.items()]
 
     @property
     def is_ensemble(self) -> bool:
@@ -226,6 +253,13 @@ def view_model(folder: Path) -> ModelView:
     if isinstance(known, ParseProblem):
         return ModelView(folder, text, None, known)
     return ModelView(folder, text, known, parsed)
+
+
+def _own_engine(number: int, folder: Path) -> OwnEngine:
+    try:
+        return OwnEngine(number, folder, read_engine_folder(folder), None)
+    except TritonforgeError as error:
+        return OwnEngine(number, folder, None, error)
 
 
 def _version_number(name: str) -> int | None:

@@ -8,6 +8,7 @@ from tritonforge.repository.lint.rules.gateway import GATEWAY_RULES
 from tritonforge.repository.lint.rules.instances import INSTANCE_RULES
 from tritonforge.repository.lint.rules.layout import LAYOUT_RULES, ROOT_RULES
 from tritonforge.repository.lint.rules.tensorrt_llm import TENSORRT_LLM_RULES
+from tritonforge.repository.lint.rules.tensorrt_llm_engine import TENSORRT_LLM_ENGINE_RULES
 from tritonforge.repository.lint.rules.tensors import TENSOR_RULES
 from tritonforge.repository.lint.rules.text import TEXT_RULES
 from tritonforge.repository.lint.rules.versions import VERSION_RULES
@@ -24,6 +25,7 @@ MODEL_RULES = (
     *ENSEMBLE_RULES,
     *GATEWAY_RULES,
     *TENSORRT_LLM_RULES,
+    *TENSORRT_LLM_ENGINE_RULES,
     *ENGINE_FILE_RULES,
 )
 

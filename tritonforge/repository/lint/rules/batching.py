@@ -6,8 +6,10 @@ from collections.abc import Iterator, Mapping
 
 from tritonclient.grpc.model_config_pb2 import ModelQueuePolicy
 
+from tritonforge.releases.table import version_key
 from tritonforge.repository.lint.finding import Severity
 from tritonforge.repository.lint.rule import ModelRule, Problem
+from tritonforge.repository.lint.trtllm_engine import release_of
 from tritonforge.repository.lint.view import ModelView, RepositoryView
 
 # Fields that came after 24.10, with the container release that brought them.
@@ -100,7 +102,10 @@ def _cache_fits(model: ModelView, _: RepositoryView) -> Iterator[Problem]:
 
 
 def _fields_are_old(model: ModelView, _: RepositoryView) -> Iterator[Problem]:
+    server = release_of(model)
     for path, release in NEW_FIELDS.items():
+        if server is not None and version_key(server.containers[0].tag) >= version_key(release):
+            continue  # the engine runs under its own release only, and every server that carries it knows the field
         if path[-1] in (model.text or "") and model.is_written(*path):
             yield Problem(
                 f"{path[-1]} is known to Triton {release} and later; older servers refuse the whole config",

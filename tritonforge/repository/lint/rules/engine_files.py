@@ -15,6 +15,7 @@ from tritonforge.repository.manifest import MANIFEST_NAME, read_manifest
 # Files that an engine of each kind cannot load without.
 ENGINE_FILES: Mapping[str, tuple[str, ...]] = {
     "openvino": ("engine.json", "openvino_model.bin", "openvino_model.xml"),
+    "tensorrt_llm": ("config.json", "rank0.engine"),
 }
 
 

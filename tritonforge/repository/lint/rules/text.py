@@ -16,6 +16,7 @@ from tritonforge.repository.lint.view import ModelView, RepositoryView
 
 # ${x}  {{ x }}  %(x)s  @x@ : the styles of shell, Jinja, Python and CMake templates.
 PLACEHOLDER = re.compile(r"\$\{[^}\n]*\}|\{\{[^}\n]*\}\}|%\([\w ]+\)s|@\w+@")
+PLACEHOLDER_MARKS = ("${", "{{", "%(", "@", "<")
 # Inside a string, <…> is a placeholder only when it reads as a description: "<s>" and "<|end|>" are special tokens.
 DESCRIBING_ANGLES = re.compile(r"<[A-Za-z][\w./-]*[ _-][\w ./-]*>|<(path|dir|name|model|engine|tokenizer)\w*>", re.I)
 KEY = re.compile(r"\bkey\s*:")
@@ -76,8 +77,9 @@ def _parameters_are_given_once(model: ModelView, _: RepositoryView) -> Iterator[
 def _placeholders(model: ModelView) -> list[Token]:
     """Placeholders with their places: tokens of kind ``string`` inside a string, ``placeholder`` outside."""
     text = model.text or ""
-    if not any(mark in text for mark in ("${", "{{", "%(", "@", "<")):
-        return []
+    written = [line for line in text.splitlines() if not line.lstrip().startswith("#")]
+    if not any(mark in line for line in written for mark in PLACEHOLDER_MARKS):
+        return []  # most configs; spares them the search for places
     tokens = ((token, _placeholder_in(token)) for token in tokenize(text))
     return [
         Token(token.kind, found, token.line, token.column + token.text.index(found)) for token, found in tokens if found
