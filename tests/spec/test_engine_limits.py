@@ -58,18 +58,20 @@ def test_prompts_in_pieces_need_no_step_that_holds_a_whole_one(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    ("limits", "key", "problem"),
+    ("engine", "limits", "key", "problem"),
     [
-        ("{max_beam_width: 2}", "max_beam_width", "the openvino engine has no beam search"),
-        ("{max_num_tokens: 4096}", "max_num_tokens", "has runtime.max_num_batched_tokens"),
+        ("kind: openvino", "max_beam_width: 2", "max_beam_width", "no beam search in openvino engines here"),
+        ("kind: vllm", "max_beam_width: 2", "max_beam_width", "no beam search in vllm engines here"),
+        ('kind: llmapi, release: "1.0.0"', "max_beam_width: 2", "max_beam_width", "no beam search in llmapi engines"),
+        ("kind: openvino", "max_num_tokens: 4096", "max_num_tokens", "has runtime.max_num_batched_tokens"),
     ],
 )
-def test_limits_that_the_embedded_engine_has_not_are_refused(
-    tmp_path: Path, limits: str, key: str, problem: str
+def test_limits_that_other_engines_have_not_are_refused(
+    tmp_path: Path, engine: str, limits: str, key: str, problem: str
 ) -> None:
     text = (
         "schema: 1\nrepository: ./models\nmodels:\n"
-        f"  - {{name: a, checkpoint: ./a, versions: {{1: {{engine: {{kind: openvino}}}}}}, limits: {limits}}}\n"
+        f"  - {{name: a, checkpoint: ./a, versions: {{1: {{engine: {{{engine}}}}}}}, limits: {{{limits}}}}}\n"
     )
     error = refused(tmp_path, text)
     assert error.key == f"models[0].limits.{key}"

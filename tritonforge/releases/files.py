@@ -8,6 +8,8 @@ from typing import Any
 
 import yaml
 
+# The one in C, where PyYAML was built with it, reads the files ten times as fast.
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 FOLDER = Path(__file__).parent / "data"
 
 
@@ -23,5 +25,5 @@ def read_data(name: str) -> dict[str, Any]:
 @cache
 def read_file(path: Path) -> dict[str, Any]:
     """The content of a YAML file, read once."""
-    content: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
+    content: dict[str, Any] = yaml.load(path.read_text(encoding="utf-8"), Loader=_LOADER)
     return content

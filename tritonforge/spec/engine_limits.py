@@ -19,18 +19,13 @@ def broken_limits(engine: EngineSpec, limits: LimitsSpec) -> Broken:
         engine: The engine of a version.
         limits: The version's limits, with what it inherits.
     """
-    if isinstance(engine, OpenVinoEngineSpec):
-        yield from _of_openvino(limits)
-    if isinstance(engine, TensorRtLlmEngineSpec):
-        yield from _of_tensorrt_llm(engine, limits)
-
-
-def _of_openvino(limits: LimitsSpec) -> Broken:
-    if limits.max_beam_width > 1:
-        yield "max_beam_width", f"is {limits.max_beam_width}; expected 1: the openvino engine has no beam search"
-    if limits.max_num_tokens is not None:
+    if not isinstance(engine, TensorRtLlmEngineSpec) and limits.max_beam_width > 1:
+        yield "max_beam_width", f"is {limits.max_beam_width}; expected 1: no beam search in {engine.kind} engines here"
+    if isinstance(engine, OpenVinoEngineSpec) and limits.max_num_tokens is not None:
         expected = "it left out: the openvino engine has runtime.max_num_batched_tokens"
         yield "max_num_tokens", f"is {limits.max_num_tokens}; expected {expected}"
+    if isinstance(engine, TensorRtLlmEngineSpec):
+        yield from _of_tensorrt_llm(engine, limits)
 
 
 def _of_tensorrt_llm(engine: TensorRtLlmEngineSpec, limits: LimitsSpec) -> Broken:

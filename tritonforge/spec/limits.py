@@ -37,7 +37,7 @@ class LimitsSpec(ForgeModel):
     openvino, which has runtime.max_num_batched_tokens."""
 
     max_beam_width: BeamWidth = 1
-    """Most beams of a request; 1 is no beam search. Not for openvino."""
+    """Most beams of a request; 1 is no beam search, the only value but for tensorrt_llm."""
 
     def fitted_to(self, max_positions: int) -> LimitsSpec:
         """These limits, with max_seq_len made smaller for a model of few positions if nobody asked for a value.
