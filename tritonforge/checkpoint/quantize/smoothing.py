@@ -4,7 +4,8 @@ A linear layer gives the same when its inputs are divided by a smoother and the 
 it. Where the inputs come out of a norm, the norm's weights are divided instead.
 
 Every rounding here is that of TensorRT-LLM's converter: it keeps weights in 16 bits, computes with the smoother in
-float64, and rounds back by way of float32.
+float64, and rounds back by way of float32. (Of weights in 32 bits its smoothers can differ in the last bit: PyTorch's
+square root of float32 is not rounded correctly on every CPU.)
 """
 
 from __future__ import annotations
@@ -30,8 +31,7 @@ def smoother_of(inputs: Array, columns: Array, alpha: float) -> Array:
         float64 [in]; infinite or NaN where all weights of a channel are 0 and `alpha` is below 1.
     """
     moved = _power(inputs.astype(np.float64), alpha)
-    # The exponent is a number of the weights' dtype where that is float16, and of float64 elsewhere.
-    exponent = float(np.float16(1 - alpha)) if columns.dtype == np.float16 else 1 - alpha
+    exponent = float(np.asarray(1 - alpha, columns.dtype))  # a number of the dtype that it is applied to
     kept = cast(_power(columns.astype(np.float64), exponent), columns.dtype)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.maximum(moved / kept.astype(np.float64), _SMALLEST)
