@@ -80,6 +80,11 @@ def newest_read_line() -> EnsembleLine:
     return _line(read_data("ensemble")["evidence"]["read"]["until"])
 
 
+def known_inputs() -> tuple[str, ...]:
+    """Names of the inputs that the ensemble has in any line, sorted."""
+    return tuple(sorted({row["name"] for row in read_data("ensemble")["ensemble"]["inputs"]}))
+
+
 @cache
 def _line(line: str) -> EnsembleLine:
     data = read_data("ensemble")

@@ -13,9 +13,12 @@ from tritonclient.grpc.model_config_pb2 import DataType, ModelConfig, ModelInput
 
 from tritonforge.errors import ConfigInvalid
 from tritonforge.releases.backend import Tensor
-from tritonforge.releases.ensemble import ENGINE, POSTPROCESSING, PREPROCESSING, EnsembleLine, Joint
+from tritonforge.releases.ensemble import ENGINE, POSTPROCESSING, PREPROCESSING, EnsembleLine, Joint, known_inputs
 from tritonforge.repository.layout import engine_model_name
 from tritonforge.spec.serving import InstanceGroupSpec
+
+# Inputs of our gateway that no ensemble has.
+GATEWAY_INPUTS = ("messages", "version", "sticky_key")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +73,7 @@ class PartContext:
         has_dynamic_batching: Triton may hand over several requests in one call.
         inputs: Its inputs.
         outputs: Its outputs.
+        unserved_inputs: Inputs that clients know from other ensembles or from gateways, and that this one lacks.
     """
 
     name: str
@@ -81,6 +85,7 @@ class PartContext:
     has_dynamic_batching: bool
     inputs: tuple[Tensor, ...]
     outputs: tuple[Tensor, ...]
+    unserved_inputs: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,26 +139,28 @@ def source_words(line: EnsembleLine) -> str:
     return f"tensorrtllm_backend before {line.line} ({line.evidence}: {line.source})"
 
 
-def part_context(line: EnsembleLine, names: EnsembleNames, step: str, engine: ModelConfig) -> PartContext:
+def part_context(line: EnsembleLine, names: EnsembleNames, step: str, ensemble: EnsembleContext) -> PartContext:
     """The variables of preprocessing or postprocessing.
 
     Args:
         line: The ensemble of the engine's release.
         names: Names of the models.
         step: `PREPROCESSING` or `POSTPROCESSING`.
-        engine: Config of the engine model.
+        ensemble: The ensemble around them.
     """
     part = line.steps[step]
+    served = {tensor.name for tensor in ensemble.inputs}
     return PartContext(
         name=names.preprocessing if step == PREPROCESSING else names.postprocessing,
         ensemble=names.pinned,
         version=names.version,
         source=source_words(line),
-        max_batch_size=engine.max_batch_size,
+        max_batch_size=ensemble.max_batch_size,
         instance_groups=(InstanceGroupSpec(kind="KIND_CPU", count=1),),
         has_dynamic_batching=part.has_dynamic_batching,
         inputs=part.inputs,
         outputs=part.outputs,
+        unserved_inputs=tuple(name for name in (*known_inputs(), *GATEWAY_INPUTS) if name not in served),
     )
 
 

@@ -71,11 +71,12 @@ def render_parts(
     names = EnsembleNames(version.model_name, version.number)
     engine = read_config(out / names.engine / CONFIG_NAME)
     line = _line_of(version)
+    ensemble = ensemble_context(line, names, engine)
     folders = []
     for step in (PREPROCESSING, POSTPROCESSING):
-        context = part_context(line, names, step, engine)
+        context = part_context(line, names, step, ensemble)
         folders.append(_render_part(step, context, names.model, served, out, templates))
-    folders.append(_render_pinned(ensemble_context(line, names, engine), out, templates))
+    folders.append(render_tree(ENSEMBLE, ensemble, out, version=version.number, templates=templates))
     if manifest is not None:
         text = manifest_text(replace(manifest, kind=MANIFEST_KIND, files={}))
         for folder in folders:
@@ -177,7 +178,3 @@ def _render_part(
         copy_runtime(part, version_folder)
     compile_python(folder)
     return folder
-
-
-def _render_pinned(context: EnsembleContext, out: Path, templates: TemplateTree | None) -> Path:
-    return render_tree(ENSEMBLE, context, out, version=context.version, templates=templates)

@@ -13,7 +13,7 @@ import pytest
 from tests.runtime.gateway import tokenizer_folders
 from tests.runtime.gateway.tokenizer_folders import BYTE_LEVEL, GLM4, KINDS, SENTENCEPIECE, SPACE_MARKED
 from tests.runtime.gateway.versions import END, OTHER_END, version
-from tritonforge.runtime.ensemble.preprocessing import Preprocessing
+from tritonforge.runtime.ensemble.preprocessing import Preprocessing, UnservedInputs
 from tritonforge.runtime.ensemble.words import spellings, word_lists
 from tritonforge.runtime.gateway.detokenize import Detokenizer
 from tritonforge.runtime.gateway.tokenization.base import Tokenizer
@@ -218,3 +218,10 @@ def test_tokenizers_are_never_loaded_with_code_of_the_checkpoint() -> None:
     sources = "".join(path.read_text() for path in folder.rglob("*.py"))
     assert "transformers" not in sources
     assert "trust_remote_code" not in sources
+
+
+def test_fields_that_triton_takes_for_parameters_are_refused() -> None:
+    unserved = UnservedInputs(["messages", "lora_task_id"])
+    unserved.check({"sequence_id": 1})
+    with pytest.raises(RequestRejected, match="lora_task_id is given; this ensemble has no such input, expected none"):
+        unserved.check({"lora_task_id": 3, "messages": "[]"})

@@ -19,6 +19,7 @@ _TRUE, _FALSE = {"true", "1", "t", "y", "yes"}, {"false", "0", "f", "n", "no"}
 _log = logging.getLogger(__name__)
 
 Run = Callable[[Mapping[str, Array]], Mapping[str, Array]]
+Check = Callable[[Mapping[str, Any]], None]
 
 
 def load_version(args: Mapping[str, str]) -> ServedVersion:
@@ -50,24 +51,33 @@ def flag_parameter(args: Mapping[str, str], name: str) -> bool:
     raise VersionUnusable(f"parameter {name} is {text!r}; expected true or false")
 
 
+def list_parameter(args: Mapping[str, str], name: str) -> tuple[str, ...]:
+    """A parameter of the model that is a list with commas; empty when it is not given."""
+    text = json.loads(args["model_config"]).get("parameters", {}).get(name, {}).get("string_value", "")
+    return tuple(item for item in text.split(",") if item)
+
+
 def output_names(args: Mapping[str, str]) -> tuple[str, ...]:
     """Names of the outputs that the model's config declares."""
     return tuple(tensor["name"] for tensor in json.loads(args["model_config"]).get("output", ()))
 
 
-def answer_each(requests: Sequence[Any], run: Run, outputs: Sequence[str]) -> list[Any]:
+def answer_each(requests: Sequence[Any], run: Run, outputs: Sequence[str], *, check: Check | None = None) -> list[Any]:
     """One response per request: what `run` makes of its inputs, or its error.
 
     Args:
         requests: Triton's requests.
         run: Raises RequestRejected for inputs that are wrong.
         outputs: Names of the outputs that the model has.
+        check: Looks at the parameters of each request first; raises RequestRejected for one that is wrong.
     """
-    return [_answer(request, run, outputs) for request in requests]
+    return [_answer(request, run, outputs, check) for request in requests]
 
 
-def _answer(request: Any, run: Run, outputs: Sequence[str]) -> Any:
+def _answer(request: Any, run: Run, outputs: Sequence[str], check: Check | None) -> Any:
     try:
+        if check is not None:
+            check(json.loads(request.parameters() or "{}"))
         results = run(read_inputs(request).arrays)
         wanted = set(request.requested_output_names()) or set(outputs)
         tensors = [pb_utils.Tensor(name, results[name]) for name in outputs if name in results and name in wanted]

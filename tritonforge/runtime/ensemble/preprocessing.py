@@ -157,6 +157,25 @@ class Preprocessing:
         }
 
 
+class UnservedInputs:
+    """Inputs that clients may know from elsewhere, and that the ensemble lacks.
+
+    Over HTTP, Triton takes a field without an input for a parameter of the request, and the answer would be as
+    if the field had not been given.
+
+    Args:
+        names: Their names.
+    """
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._names = frozenset(names)
+
+    def check(self, parameters: Mapping[str, object]) -> None:
+        """Refuse a request with such a parameter. Raises RequestRejected."""
+        for name in sorted(self._names & parameters.keys()):
+            raise RequestRejected(f"{name} is given; this ensemble has no such input, expected none")
+
+
 class _WithoutSpecialTokens(TokensOnly):
     """A tokenizer that adds nothing to a prompt."""
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .model import answer_each, flag_parameter, load_version, output_names
-from .preprocessing import Preprocessing
+from .model import answer_each, flag_parameter, list_parameter, load_version, output_names
+from .preprocessing import Preprocessing, UnservedInputs
 
 
 class TritonPythonModel:
@@ -19,9 +19,10 @@ class TritonPythonModel:
             VersionUnusable: The files or a parameter cannot be used; Triton shows why.
         """
         self._outputs = output_names(args)
+        self._unserved = UnservedInputs(list_parameter(args, "unserved_inputs"))
         adds_special_tokens = flag_parameter(args, "add_special_tokens")
         self._step = Preprocessing(load_version(args), adds_special_tokens=adds_special_tokens)
 
     def execute(self, requests: Sequence[Any]) -> list[Any]:
         """Answer requests."""
-        return answer_each(requests, self._step.run, self._outputs)
+        return answer_each(requests, self._step.run, self._outputs, check=self._unserved.check)
