@@ -145,10 +145,15 @@ def test_full_disk_leaves_the_repository_as_it_was(
     spec = write_spec(tmp_path, tiny_llama, versions=f"1: {INT8}\n      2: {INT4}")
 
     with file_size_limit(50_000):
-        code = run(["build", "-f", str(spec)])
+        code = run(["build", "-f", str(spec), "--no-cache"])
 
     assert code == 3  # the first file that is too large is the checkpoint's
     assert "rank0.safetensors: cannot write" in capsys.readouterr().err
+    with file_size_limit(50_000):
+        code = run(["build", "-f", str(spec)])
+    assert code == 4  # the cache has the checkpoint: now it is the engine's
+    assert "cannot be written" in capsys.readouterr().err
+    assert not list(tmp_path.rglob("*.partial"))
     assert stamps(tmp_path / "models") == before
     assert states(build(spec)) == {1: "unchanged", 2: "new"}
 
@@ -157,13 +162,14 @@ def test_what_a_killed_build_left_is_removed_by_the_next(tiny_llama: Path, tmp_p
     build(write_spec(tmp_path, tiny_llama))
     child = subprocess.Popen([sys.executable, "-c", ""])
     child.wait()
-    for folder in ("work", "checkpoints"):
+    for folder in ("work", "checkpoints", "cache/engines", "cache/checkpoints"):
         (tmp_path / "models.forge" / folder / f".left.{child.pid}-0.partial" / "deep").mkdir(parents=True)
 
     build(write_spec(tmp_path, tiny_llama))
 
     assert not list(tmp_path.glob("models.forge/work/.*"))
     assert not list(tmp_path.glob("models.forge/checkpoints/.*"))
+    assert not list(tmp_path.glob("models.forge/cache/*/.*"))
 
 
 def test_a_folder_beside_the_repository_that_cannot_be_made_is_named(

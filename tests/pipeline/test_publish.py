@@ -12,13 +12,16 @@ from tritonforge.errors import RepositoryError
 
 
 def while_compiling(spec: Path, other: Path) -> list[str]:
-    """Build `spec`; when its first version has been converted, build `other` to its end. Returns what was said."""
+    """Build `spec`; when its first version has been converted, build `other` to its end. Returns what was said.
+
+    The other one makes everything itself: through the cache it would wait for the first.
+    """
     said: list[str] = []
 
     def on_event(line: str) -> None:
         if line.startswith("building") and not any("building" in earlier for earlier in said):
             said.append(line)
-            build(other)
+            build(other, use_cache=False)
         said.append(line)
 
     build(spec, on_event=on_event)

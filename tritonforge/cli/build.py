@@ -29,6 +29,16 @@ from tritonforge.spec.load import load_spec
 @click.option("--replace", is_flag=True, help="Rebuild published versions that differ from the spec, in place.")
 @click.option("--traffic", is_flag=True, help="Give published models the spec's traffic as well.")
 @click.option("--dry-run", is_flag=True, help="Say what would be done; write nothing.")
+@click.option("--explain", is_flag=True, help="Say what the build cache has of each version, and what differs if not.")
+@click.option("--no-cache", is_flag=True, help="Convert and compile everything; leave the build cache alone.")
+@click.option(
+    "--cache-folder",
+    "cache",
+    type=click.Path(path_type=Path),
+    envvar="TRITONFORGE_CACHE",
+    show_envvar=True,
+    help="Folder of the build cache, which repositories can share; without it one beside the repository.",
+)
 @grpc_url_option
 @json_option
 def command(
@@ -36,10 +46,13 @@ def command(
     model: str | None,
     version: int | None,
     url: str | None,
+    cache: Path | None,
     *,
     replace: bool,
     traffic: bool,
     dry_run: bool,
+    explain: bool,
+    no_cache: bool,
     as_json: bool,
 ) -> None:
     """Convert, compile, render, lint and publish what forge.yaml asks for.
@@ -50,9 +63,20 @@ def command(
     traffic is moved to them: with `tritonforge traffic`, or here with --traffic.
     """
     loaded = load_spec(path)
-    options = BuildOptions(model, version, replace=replace, traffic=traffic, server=server_of(loaded.repository, url))
-    if dry_run:
+    options = BuildOptions(
+        model,
+        version,
+        replace=replace,
+        traffic=traffic,
+        server=server_of(loaded.repository, url),
+        cache=None if cache is None else cache.absolute(),
+        use_cache=not no_cache,
+    )
+    if dry_run or explain:
         preview = preview_spec(loaded, options)
+        if explain:
+            _explain(preview)
+    if dry_run:
         print_json(preview) if as_json else _show_preview(preview)
         return
     result = build_spec(loaded, options, on_event=say)
@@ -66,12 +90,16 @@ def _show(result: BuildResult) -> None:
             v.version,
             v.precision,
             v.state,
+            v.cache,
             _megabytes(v.weights_bytes),
             "" if v.took_s is None else f"{v.took_s} s",
         )
         for v in result.versions
     ]
-    print_table(("model", "version", "precision", "state", "weights", "took"), rows, title=str(result.repository))
+    columns = ("model", "version", "precision", "state", "cache", "weights", "took")
+    print_table(columns, rows, title=str(result.repository))
+    if (cache := result.cache) is not None:
+        say(f"build cache: {cache.entries} entries, {_megabytes(cache.size_bytes)}, in {cache.folder}")
     if result.server is None and any(version.state != "unchanged" for version in result.versions):
         say(f"published on disk; no server is running (start one: tritonforge serve {result.repository})")
 
@@ -81,6 +109,21 @@ def _show_preview(preview: Preview) -> None:
     print_table(("engine model", "precision", "state"), rows, title="versions")
     for file in preview.files:
         click.echo(file)
+
+
+def _explain(preview: Preview) -> None:
+    """On standard error, as all that is not the result."""
+    needed = {look.label for look in preview.cache}
+    for version in preview.versions:
+        label = f"{version.model} version {version.version}"
+        if version.state == "unchanged":
+            say(f"{label}: published as asked for; nothing is made")
+        elif label not in needed:
+            say(f"{label}: the build cache has no part in it, or its checkpoint has to be imported first")
+    for look in preview.cache:
+        say(f"{look.label}: {look.noun}: {'hit' if look.hit else 'miss'} ({look.key}): {look.reason}")
+        for change in look.changes:
+            say(f"    {change}")
 
 
 def _megabytes(size: int | None) -> str:

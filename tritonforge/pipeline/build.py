@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tritonforge.events import OnEvent, ignore
-from tritonforge.pipeline.compile import CompiledVersion, compile_version
+from tritonforge.pipeline.cache import BuildCache, CacheSize
+from tritonforge.pipeline.compile import CompiledVersion, Workplace, compile_version
+from tritonforge.pipeline.context import CACHE, BuildContext
 from tritonforge.pipeline.plan import BuildOptions, ModelPlan, VersionPlan, plan_build
 from tritonforge.pipeline.publish import publish_versions
 from tritonforge.pipeline.traffic import change_traffic
@@ -19,9 +21,6 @@ from tritonforge.repository.traffic import published_versions
 from tritonforge.spec.load import LoadedSpec
 from tritonforge.spec.model import ModelSpec
 from tritonforge.staging import scratch_folder, sweep
-
-# Folders in the one beside the repository: for what is being compiled, and for imported GGUF files.
-WORK, CHECKPOINTS = "work", "checkpoints"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +35,8 @@ class VersionResult:
         precision: Precision of its weights.
         weights_bytes: Size of the weight file; None when unchanged.
         took_s: Seconds from checkpoint to engine; None when unchanged.
+        cache: ``hit`` when the engine came out of the build cache, ``miss`` when it was made; None when unchanged, and
+            in a preview.
     """
 
     model: str
@@ -45,6 +46,7 @@ class VersionResult:
     precision: str
     weights_bytes: int | None
     took_s: float | None
+    cache: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +58,14 @@ class BuildResult:
         versions: One entry per version that the spec asks for.
         traffic: Weights by version number, by model.
         server: The server that serves the result now; None when no server took it.
+        cache: How much the build cache holds afterwards; None when it was not used.
     """
 
     repository: Path
     versions: tuple[VersionResult, ...]
     traffic: Mapping[str, Mapping[int, float]]
     server: str | None
+    cache: CacheSize | None = None
 
 
 def build_spec(loaded: LoadedSpec, options: BuildOptions, *, on_event: OnEvent = ignore) -> BuildResult:
@@ -82,12 +86,24 @@ def build_spec(loaded: LoadedSpec, options: BuildOptions, *, on_event: OnEvent =
         RepositoryError: A version is published with another build, the folder beside the repository cannot be written,
             or publishing failed; nothing was changed.
     """
-    plans = plan_build(loaded, options)
-    for name in (WORK, CHECKPOINTS):
-        sweep(forge_folder(loaded.repository) / name)
-    results = [result for plan in plans for result in _build_model(loaded, plan, options, on_event)]
+    context = BuildContext.of(loaded)
+    plans = plan_build(context, options)
+    cache = BuildCache(cache_folder(loaded, options))
+    for folder in (context.work, context.imports):
+        sweep(folder)
+    cache.sweep()
+    results = [result for plan in plans for result in _build_model(context, plan, options, cache, on_event)]
     traffic = {plan.model.name: weights_in_force(loaded.repository, plan.model.name) or {} for plan in plans}
-    return BuildResult(loaded.repository, tuple(results), traffic, options.server)
+    size = cache.size() if options.use_cache else None
+    return BuildResult(loaded.repository, tuple(results), traffic, options.server, size)
+
+
+def cache_folder(loaded: LoadedSpec, options: BuildOptions) -> Path:
+    """Where the build cache is: where the options say, else beside the repository.
+
+    There it is on one file system with the repository, so that the two can share files, and it goes away with it.
+    """
+    return forge_folder(loaded.repository) / CACHE if options.cache is None else options.cache
 
 
 def version_result(plan: VersionPlan, compiled: Sequence[CompiledVersion] = ()) -> VersionResult:
@@ -102,19 +118,23 @@ def version_result(plan: VersionPlan, compiled: Sequence[CompiledVersion] = ()) 
         precision=version.engine.precision,
         weights_bytes=None if made is None else made.engine.weights_bytes,
         took_s=None if made is None else round(made.took_s, 2),
+        cache=None if made is None else "hit" if made.was_cached else "miss",
     )
 
 
-def _build_model(loaded: LoadedSpec, plan: ModelPlan, options: BuildOptions, on_event: OnEvent) -> list[VersionResult]:
-    model = plan.model
+def _build_model(
+    context: BuildContext, plan: ModelPlan, options: BuildOptions, cache: BuildCache, on_event: OnEvent
+) -> list[VersionResult]:
+    loaded, model = context.loaded, plan.model
     compiled: list[CompiledVersion] = []
     if plan.work:
-        cache = forge_folder(loaded.repository) / CHECKPOINTS
-        work = forge_folder(loaded.repository) / WORK
-        with naming(work), scratch_folder(work, "build") as folder:
+        with naming(context.work), scratch_folder(context.work, "build") as folder:
+            # Without the cache, what versions share is still made once.
+            used = cache if options.use_cache else BuildCache(folder / CACHE)
+            workplace = Workplace(context, folder, used, on_event)
             for version in plan.work:
-                on_event(f"{model.name} version {version.version.number}: {version.state}")
-                compiled.append(compile_version(version, folder, cache=cache, on_event=on_event))
+                on_event(f"{version.label}: {version.state}")
+                compiled.append(compile_version(version, workplace))
             publish_versions(loaded, model, compiled, options, on_event=on_event)
     _mention_left_over(loaded.repository, model, on_event)
     _settle_traffic(loaded.repository, plan, options, on_event)

@@ -15,10 +15,10 @@ from tritonforge.errors import UsageBug
 from tritonforge.events import OnEvent
 from tritonforge.formats.trtllm import TrtllmConfig
 from tritonforge.pipeline.cache import BuildCache
+from tritonforge.pipeline.context import BuildContext
 from tritonforge.pipeline.kinds import KINDS
 from tritonforge.pipeline.plan import VersionPlan, plan_recipe
-from tritonforge.pipeline.recipe import Conversion, Recipe
-from tritonforge.pipeline.sources import Sources
+from tritonforge.pipeline.recipe import Recipe
 from tritonforge.repository.files import place
 from tritonforge.repository.manifest import Manifest
 from tritonforge.spec.model import ResolvedVersion
@@ -34,6 +34,7 @@ class CompiledVersion:
         tokenizer: Its tokenizer.
         manifest: What it was made from.
         took_s: Seconds from checkpoint to engine.
+        was_cached: Whether the engine was in the build cache.
     """
 
     version: ResolvedVersion
@@ -41,6 +42,7 @@ class CompiledVersion:
     tokenizer: TokenizerArtifact
     manifest: Manifest
     took_s: float
+    was_cached: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,17 +50,15 @@ class Workplace:
     """Where versions are compiled.
 
     Args:
+        context: The build.
         folder: Takes the engines; on the repository's file system.
-        logs: Folder for the logs of programs that are run.
         cache: The build cache.
-        sources: The checkpoints.
         on_event: Called with one line per step.
     """
 
+    context: BuildContext
     folder: Path
-    logs: Path
     cache: BuildCache
-    sources: Sources
     on_event: OnEvent
 
 
@@ -74,23 +74,34 @@ def compile_version(plan: VersionPlan, workplace: Workplace) -> CompiledVersion:
         BuildError: The engine cannot be compiled, or the cache cannot be written.
     """
     started = time.monotonic()
-    source = workplace.sources.open(plan.source, on_event=workplace.on_event)
-    recipe = plan.recipe or plan_recipe(plan, source)
-    tokenizer = workplace.sources.tokenizer(source)
-    engine = _engine(plan, recipe, workplace)
-    return CompiledVersion(recipe.version, engine, tokenizer, _manifest(plan, recipe), time.monotonic() - started)
+    context = workplace.context
+    source = context.sources.open(plan.source, on_event=workplace.on_event)
+    recipe = plan.recipe or plan_recipe(context, plan.version, source, plan.checkpoint_digest)
+    tokenizer = context.sources.tokenizer(source)
+    engine, was_cached = _engine(plan, recipe, workplace)
+    return CompiledVersion(
+        version=recipe.version,
+        engine=engine,
+        tokenizer=tokenizer,
+        manifest=_manifest(plan, recipe),
+        took_s=time.monotonic() - started,
+        was_cached=was_cached,
+    )
 
 
-def _engine(plan: VersionPlan, recipe: Recipe, workplace: Workplace) -> EngineArtifact:
-    """The engine in the workplace, as links to the files of the cache where they are on one file system."""
-    build, key, conversion = KINDS[recipe.version.engine.kind].build, recipe.engine_key, recipe.conversion
-    if build is None or key is None or conversion is None:
-        raise UsageBug(f"{recipe.version.engine.kind} is compiled, but its recipe does not say how")
+def _engine(plan: VersionPlan, recipe: Recipe, workplace: Workplace) -> tuple[EngineArtifact, bool]:
+    """The engine, and whether the cache had it. In the workplace are links to the cache's files where that can be."""
+    build, key = KINDS[recipe.version.engine.kind].build, recipe.engine_key
+    if build is None or key is None:
+        return _served_as_it_is(recipe), False
     name = f"{plan.version.model_name}-v{plan.version.number}"
+    made = False
 
     def make(out: Path) -> Mapping[str, object]:
-        with _checkpoint(plan, recipe, conversion, workplace) as checkpoint:
-            log = workplace.logs / f"build-{name}.log"
+        nonlocal made
+        made = True
+        with _checkpoint(plan, recipe, workplace) as checkpoint:
+            log = workplace.context.logs / f"build-{name}.log"
             engine = build(recipe, checkpoint, out, log=log, on_event=workplace.on_event)
         return {"vocab_size": engine.vocab_size, "weights_bytes": engine.weights_bytes}
 
@@ -98,31 +109,44 @@ def _engine(plan: VersionPlan, recipe: Recipe, workplace: Workplace) -> EngineAr
     with workplace.cache.entry(key, make, made_for=plan.label, on_event=workplace.on_event) as entry:
         for file in entry.contents:
             place(entry.files / file, out / file)
-        return EngineArtifact(
-            path=out,
-            kind=recipe.version.engine.kind,
-            files=tuple(sorted(entry.contents)),
-            vocab_size=int(str(entry.about["vocab_size"])),
-            weights_bytes=int(str(entry.about["weights_bytes"])),
-        )
+    artifact = EngineArtifact(
+        path=out,
+        kind=recipe.version.engine.kind,
+        files=tuple(sorted(entry.contents)),
+        vocab_size=int(str(entry.about["vocab_size"])),
+        weights_bytes=int(str(entry.about["weights_bytes"])),
+    )
+    return artifact, not made
+
+
+def _served_as_it_is(recipe: Recipe) -> EngineArtifact:
+    """The source itself, for an engine that is not compiled: no file of it goes into the repository."""
+    source = recipe.source
+    return EngineArtifact(
+        path=source.folder,
+        kind=recipe.version.engine.kind,
+        files=(),
+        vocab_size=source.config.vocab_size,
+        weights_bytes=sum(file.stat().st_size for file in source.weights.files()),
+    )
 
 
 @contextmanager
-def _checkpoint(
-    plan: VersionPlan, recipe: Recipe, conversion: Conversion, workplace: Workplace
-) -> Iterator[CheckpointArtifact]:
+def _checkpoint(plan: VersionPlan, recipe: Recipe, workplace: Workplace) -> Iterator[CheckpointArtifact]:
     """The TensorRT-LLM checkpoint between source and engine, which stays as it is within the block."""
-    source = recipe.source
+    source, conversion = recipe.source, recipe.conversion
+    if conversion is None:
+        raise UsageBug(f"{plan.label}: is compiled, but not from a TensorRT-LLM checkpoint")
 
     def make(out: Path) -> Mapping[str, object]:
         convert(
             source.folder,
             out,
-            dtype=conversion.options.dtype,
+            conversion.options,
             for_engine=conversion.for_engine,
             on_event=workplace.on_event,
         )
-        workplace.sources.require_unchanged(plan.source)
+        workplace.context.sources.require_unchanged(plan.source)
         return {}
 
     with workplace.cache.entry(conversion.key, make, made_for=plan.label, on_event=workplace.on_event) as entry:

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
 from tritonforge.artifacts import digest_of
-from tritonforge.errors import BuildError, RepositoryError, SpecError, did_you_mean
+from tritonforge.checkpoint.source import SourceCheckpoint
+from tritonforge.errors import RepositoryError, SpecError, did_you_mean
+from tritonforge.pipeline.context import BuildContext
 from tritonforge.pipeline.differences import differences
-from tritonforge.pipeline.sources import source_digest
+from tritonforge.pipeline.kinds import kind_of
+from tritonforge.pipeline.recipe import Ingredients, Recipe
 from tritonforge.pipeline.weights import weights_after, weights_in_force
 from tritonforge.repository.layout import find_version
+from tritonforge.repository.manifest import Manifest
 from tritonforge.spec.load import LoadedSpec
 from tritonforge.spec.model import ModelSpec, ResolvedVersion
-from tritonforge.spec.openvino import OpenVinoEngineSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +33,7 @@ class VersionPlan:
         spec_digest: Digest of `settings`.
         state: ``new`` is not published, ``unchanged`` is published as asked for, ``changed`` is published otherwise.
         differences: What is otherwise, one phrase each.
+        recipe: How it is made; None when it is published already, and for a GGUF file that has yet to be imported.
     """
 
     version: ResolvedVersion
@@ -39,6 +43,12 @@ class VersionPlan:
     spec_digest: str
     state: Literal["new", "unchanged", "changed"]
     differences: tuple[str, ...] = ()
+    recipe: Recipe | None = None
+
+    @property
+    def label(self) -> str:
+        """How messages name it."""
+        return label_of(self.version)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +61,8 @@ class BuildOptions:
         replace: Rebuild versions in place that are published with another build.
         traffic: Give models that are published already the spec's traffic; else they keep the weights in force.
         server: gRPC address of a running server that takes the result; None publishes on disk only.
+        cache: Folder of the build cache; None takes the one beside the repository.
+        use_cache: Whether to take from the build cache and to put into it.
     """
 
     model: str | None = None
@@ -58,6 +70,8 @@ class BuildOptions:
     replace: bool = False
     traffic: bool = False
     server: str | None = None
+    cache: Path | None = None
+    use_cache: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,20 +94,25 @@ class ModelPlan:
         return tuple(plan for plan in self.versions if plan.state != "unchanged")
 
 
-def plan_build(loaded: LoadedSpec, options: BuildOptions) -> list[ModelPlan]:
+def plan_build(context: BuildContext, options: BuildOptions) -> list[ModelPlan]:
     """Everything that a build is going to do, checked as far as it can be before any of it is done. Writes nothing.
+
+    Args:
+        context: The build.
+        options: What of the specification to build, and how.
 
     Raises:
         SpecError: The spec has no such model or version.
-        BuildError: A version needs an engine that this release does not build, or a model would get no traffic.
-        CheckpointError: A checkpoint cannot be read.
+        BuildError: A version cannot be built as the spec asks for, or a model would get no traffic.
+        CheckpointError: A checkpoint cannot be read, or not be converted as the spec asks for.
         RepositoryError: A version is published with another build, or what is published cannot be read.
     """
+    loaded = context.loaded
     wanted = wanted_models(loaded, options.model, options.version)
     plans = []
     for model in loaded.spec.models:
         if model.name in wanted:
-            versions = tuple(plan_versions(loaded, model, wanted[model.name]))
+            versions = tuple(plan_versions(context, model, wanted[model.name]))
             numbers = [plan.version.number for plan in versions]
             in_force = weights_in_force(loaded.repository, model.name)
             weights = weights_after(model, in_force, numbers, from_spec=options.traffic)
@@ -122,15 +141,31 @@ def wanted_models(loaded: LoadedSpec, model: str | None, version: int | None) ->
     return models
 
 
-def plan_versions(loaded: LoadedSpec, model: ModelSpec, numbers: Collection[int]) -> list[VersionPlan]:
-    """Compare each version with the repository. Writes nothing.
+def plan_versions(context: BuildContext, model: ModelSpec, numbers: Collection[int]) -> list[VersionPlan]:
+    """Compare each version with the repository, and decide how what is not there is made. Writes nothing.
 
     Raises:
-        BuildError: A version needs an engine that this release does not build.
-        CheckpointError: A checkpoint cannot be read.
+        BuildError, SpecError: A version cannot be built as the spec asks for.
+        CheckpointError: A checkpoint cannot be read, or not be converted as the spec asks for.
         RepositoryError: A manifest in the repository cannot be read.
     """
-    return [_plan(loaded, model.resolved(number)) for number in sorted(numbers)]
+    return [_plan(context, model.resolved(number)) for number in sorted(numbers)]
+
+
+def label_of(version: ResolvedVersion) -> str:
+    """How messages name a version."""
+    return f"{version.model_name} version {version.number}"
+
+
+def plan_recipe(context: BuildContext, version: ResolvedVersion, source: SourceCheckpoint, digest: str) -> Recipe:
+    """How a version is made from an opened checkpoint. Writes nothing.
+
+    Raises:
+        BuildError, SpecError: It cannot be built as the spec asks for.
+        CheckpointError: The checkpoint cannot be converted as the spec asks for.
+    """
+    kind = kind_of(version.engine.kind, subject=label_of(version))
+    return kind.plan(Ingredients(version, source, digest, context.loaded.resolve, context.machine))
 
 
 def refuse_changed(plans: Collection[VersionPlan]) -> None:
@@ -150,24 +185,26 @@ def refuse_changed(plans: Collection[VersionPlan]) -> None:
             )
 
 
-def _plan(loaded: LoadedSpec, version: ResolvedVersion) -> VersionPlan:
-    if not isinstance(version.engine, OpenVinoEngineSpec):
-        raise BuildError(
-            f"{version.model_name} version {version.number}: engine kind {version.engine.kind!r} is not built by this "
-            f"release; expected 'openvino'",
-            hint="`tritonforge convert` writes the TensorRT-LLM checkpoint that trtllm-build takes",
-        )
-    source = loaded.resolve(version.checkpoint)
-    digest = source_digest(source)
+def _plan(context: BuildContext, version: ResolvedVersion) -> VersionPlan:
+    kind_of(version.engine.kind, subject=label_of(version))
+    source = context.loaded.resolve(version.checkpoint)
+    digest = context.sources.digest(source)
     parts = {"engine": version.engine, "limits": version.limits, "serving": version.serving}
     settings = {name: part.model_dump(mode="json") for name, part in parts.items()}
-    spec_digest = digest_of(settings)
-    published = find_version(loaded.repository, version.model_name, version.number)
-    if published is None:
-        return VersionPlan(version, source, digest, settings, spec_digest, "new")
-    manifest = published.manifest
-    if (manifest.checkpoint_digest, manifest.spec_digest) == (digest, spec_digest):
-        return VersionPlan(version, source, digest, settings, spec_digest, "unchanged")
-    checkpoint = ("its checkpoint is another one",) if manifest.checkpoint_digest != digest else ()
-    changes = (*checkpoint, *differences(manifest.settings, settings))
-    return VersionPlan(version, source, digest, settings, spec_digest, "changed", changes)
+    plan = VersionPlan(version, source, digest, settings, digest_of(settings), "new")
+    published = find_version(context.loaded.repository, version.model_name, version.number)
+    if published is not None:
+        plan = _compared(plan, published.manifest)
+    if plan.state == "unchanged":
+        return plan
+    opened = context.sources.look(source)
+    return plan if opened is None else replace(plan, recipe=plan_recipe(context, version, opened, digest))
+
+
+def _compared(plan: VersionPlan, manifest: Manifest) -> VersionPlan:
+    """The plan of a version that is published."""
+    is_same_source = manifest.checkpoint_digest == plan.checkpoint_digest
+    if is_same_source and manifest.spec_digest == plan.spec_digest:
+        return replace(plan, state="unchanged")
+    checkpoint = () if is_same_source else ("its checkpoint is another one",)
+    return replace(plan, state="changed", differences=(*checkpoint, *differences(manifest.settings, plan.settings)))

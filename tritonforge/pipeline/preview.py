@@ -6,7 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tritonforge.pipeline.build import VersionResult, version_result
+from tritonforge.pipeline.build import VersionResult, cache_folder, version_result
+from tritonforge.pipeline.cache import BuildCache
+from tritonforge.pipeline.context import BuildContext
+from tritonforge.pipeline.explain import CacheLook, explain
 from tritonforge.pipeline.plan import BuildOptions, VersionPlan, plan_build
 from tritonforge.repository.layout import CONFIG_NAME, engine_model_name, serving_folder
 from tritonforge.spec.load import LoadedSpec
@@ -39,6 +42,7 @@ class Preview:
         commands: Programs that would be run. The embedded engine is compiled in this process, with none.
         files: Files and folders (with a closing slash) that would be written, relative to the repository.
         traffic: Weights by version number, by model, as they would be afterwards.
+        cache: What the build cache has of what the versions are made from.
     """
 
     repository: Path
@@ -46,15 +50,18 @@ class Preview:
     commands: tuple[PlannedCommand, ...]
     files: tuple[str, ...]
     traffic: Mapping[str, Mapping[int, float]]
+    cache: tuple[CacheLook, ...]
 
 
 def preview_spec(loaded: LoadedSpec, options: BuildOptions) -> Preview:
     """Say what `build_spec` would do. Writes nothing, and raises what the build would raise before its first step."""
-    models = plan_build(loaded, options)
+    models = plan_build(BuildContext.of(loaded), options)
     plans = [version for model in models for version in model.versions]
     versions = tuple(version_result(plan) for plan in plans)
+    cache = BuildCache(cache_folder(loaded, options)) if options.use_cache else None
+    looks = () if cache is None else tuple(look for plan in plans for look in explain(plan, cache))
     traffic = {plan.model.name: plan.weights for plan in models}
-    return Preview(loaded.repository, versions, commands=(), files=tuple(_files(plans)), traffic=traffic)
+    return Preview(loaded.repository, versions, commands=(), files=tuple(_files(plans)), traffic=traffic, cache=looks)
 
 
 def _files(plans: Sequence[VersionPlan]) -> list[str]:

@@ -4,11 +4,84 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tritonforge.artifacts import digest_of
+from tritonforge.artifacts import TokenizerArtifact, digest_of
 from tritonforge.checkpoint.digest import checkpoint_digest
 from tritonforge.checkpoint.gguf.importer import import_gguf
+from tritonforge.checkpoint.prove_tokenizer import prove_tokenizer
+from tritonforge.checkpoint.source import SourceCheckpoint, open_checkpoint
+from tritonforge.checkpoint.tokenizer import find_tokenizer
 from tritonforge.errors import CheckpointError, CheckpointNotFound
 from tritonforge.events import OnEvent
+
+
+class Sources:
+    """The checkpoints of one build. However many versions share one, it is opened and its tokenizer proved once.
+
+    Args:
+        imports: Folder for imported GGUF files; made when needed.
+    """
+
+    def __init__(self, imports: Path) -> None:
+        self._imports = imports
+        self._digests: dict[Path, str] = {}
+        self._opened: dict[Path, SourceCheckpoint] = {}
+        self._tokenizers: dict[Path, TokenizerArtifact] = {}
+
+    def digest(self, path: Path) -> str:
+        """The `source_digest` of a checkpoint when the build began.
+
+        Raises:
+            CheckpointError: There is no checkpoint, or it cannot be read.
+        """
+        if path not in self._digests:
+            self._digests[path] = source_digest(path)
+        return self._digests[path]
+
+    def look(self, path: Path) -> SourceCheckpoint | None:
+        """The opened checkpoint; None for a GGUF file that is not imported yet. Writes nothing.
+
+        Raises:
+            CheckpointError: It is not supported, or damaged.
+        """
+        folder = path if path.is_dir() else import_place(path, self.digest(path), self._imports)
+        return self._open(path, folder) if folder.is_dir() else None
+
+    def open(self, path: Path, *, on_event: OnEvent) -> SourceCheckpoint:
+        """The opened checkpoint; a GGUF file is imported when it has not been.
+
+        Raises:
+            CheckpointError: It is not supported, damaged, or cannot be imported.
+        """
+        folder = checkpoint_folder(path, digest=self.digest(path), cache=self._imports, on_event=on_event)
+        return self._open(path, folder)
+
+    def tokenizer(self, source: SourceCheckpoint) -> TokenizerArtifact:
+        """Its tokenizer, which the gateway can use.
+
+        Raises:
+            CheckpointError: It has none, or none that can be used.
+        """
+        if source.folder not in self._tokenizers:
+            tokenizer = find_tokenizer(source)
+            prove_tokenizer(source, tokenizer)
+            self._tokenizers[source.folder] = tokenizer
+        return self._tokenizers[source.folder]
+
+    def require_unchanged(self, path: Path) -> None:
+        """Refuse a checkpoint that has changed since the build began: what was made of it has no name.
+
+        Raises:
+            CheckpointError: It has.
+        """
+        if source_digest(path) != self.digest(path):
+            raise CheckpointError(
+                f"{path}: changed while it was being converted", hint="build again when it is complete"
+            )
+
+    def _open(self, path: Path, folder: Path) -> SourceCheckpoint:
+        if path not in self._opened:
+            self._opened[path] = open_checkpoint(folder)
+        return self._opened[path]
 
 
 def source_digest(path: Path) -> str:
@@ -29,6 +102,11 @@ def source_digest(path: Path) -> str:
     return digest_of([str(path.resolve()), stat.st_size, stat.st_mtime_ns])
 
 
+def import_place(path: Path, digest: str, imports: Path) -> Path:
+    """Folder that an imported GGUF file has."""
+    return imports / f"{path.stem}-{digest[:16]}"
+
+
 def checkpoint_folder(path: Path, *, digest: str, cache: Path, on_event: OnEvent) -> Path:
     """The Hugging Face folder for a checkpoint.
 
@@ -43,7 +121,7 @@ def checkpoint_folder(path: Path, *, digest: str, cache: Path, on_event: OnEvent
     """
     if path.is_dir():
         return path
-    folder = cache / f"{path.stem}-{digest[:16]}"
+    folder = import_place(path, digest, cache)
     if folder.is_dir():
         return folder
     try:

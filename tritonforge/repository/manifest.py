@@ -29,6 +29,7 @@ class Manifest:
         spec_digest: Digest of the part of the specification that it was built from.
         created: When, as ISO 8601 in UTC.
         tools: Versions of what built it, by name.
+        release: TensorRT-LLM release that built the engine; None for other engines.
         gpu_architecture: For example ``sm_90``; None when the engine is not bound to one.
         parents: Digests of what it was derived from.
         files: Size in bytes of each engine file, by its path relative to the version folder.
@@ -43,6 +44,7 @@ class Manifest:
     spec_digest: str
     created: str
     tools: Mapping[str, str] = field(default_factory=dict)
+    release: str | None = None
     gpu_architecture: str | None = None
     parents: tuple[str, ...] = ()
     files: Mapping[str, int] = field(default_factory=dict)
