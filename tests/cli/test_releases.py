@@ -67,14 +67,16 @@ def test_options_as_json_say_since_default_and_evidence(capsys: pytest.CaptureFi
     assert set(shown) == {"release", "line", "options"}
     options = {option["name"]: option for option in shown["options"]}
     paged = options["paged_kv_cache"]
-    assert (paged["lines"], paged["now"], paged["evidence"]) == ("all", "kv_cache_type", "run")
+    assert (paged["since"], paged["until"], paged["now"], paged["evidence"]) == ("0.9", None, "kv_cache_type", "run")
+    assert (options["builder_opt"]["since"], options["builder_opt"]["until"]) == ("0.9", "0.13")
     assert (options["max_batch_size"]["default"], options["max_batch_size"]["key"]) == (256, "limits.max_batch_size")
 
 
 def test_options_of_all_releases_say_where_they_exist(capsys: pytest.CaptureFixture[str]) -> None:
     shown = json.loads(printed(capsys, "--options", "--json"))
-    lines = {option["option"]: option["lines"] for option in shown["options"]}
-    assert lines["weight_only_precision"] == "0.9 to 0.10"
+    options = {option["name"]: option for option in shown["options"]}
+    assert options["weight_only_precision"]["lines"] == ["0.9", "0.10"]
+    assert options["max_output_len"]["now"] == "max_seq_len"
     assert " 0.9 to 0.11 " in next(
         line for line in printed(capsys, "--options").splitlines() if " max_output_len " in line
     )

@@ -87,3 +87,10 @@ def test_an_option_of_the_new_release_is_a_row(data: Path, tmp_path: Path) -> No
     assert error.key == "models[0].versions.1.engine.options.sparse_attention"
     assert "is no option of trtllm-build 0.16.0; expected a release that has it: 1.3 on" in error.problem
     assert load_text(tmp_path, changed('"0.16.0"', '"1.3.0"', changed("executor: docker", asked, TENSORRT_LLM)))
+
+
+def test_an_option_that_comes_back_is_said_to_be_in_both_places(data: Path) -> None:
+    options = data / "build_options.yaml"
+    rows = '[{type: flag, until: "0.10"}, {type: flag, since: "0.13", until: "0.13"}, {type: flag, since: "1.1"}]'
+    options.write_text(options.read_text().replace("options:\n", f"options:\n  refit: {rows}\n", 1))
+    assert where_option_exists("refit") == "0.9 to 0.10 and 0.13 and 1.1 on"

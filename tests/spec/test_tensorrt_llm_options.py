@@ -64,6 +64,7 @@ def test_an_option_that_the_release_does_not_take_is_refused_at_its_line(
         ("{use_fused_mlp: enable}", [("precision: float16", "precision: int4_awq")]),
         ("{auto_parallel: 4}", [("tensor_parallel: 1", "tensor_parallel: 4")]),
         ("{tokens_per_block: 64}", [("paged_kv_cache: true", "paged_kv_cache: false")]),
+        ("{streamingllm: enable}", [("paged_kv_cache: true", "paged_kv_cache: true, paged_context_fmha: true")]),
     ],
 )
 def test_an_option_that_contradicts_the_block_is_refused(

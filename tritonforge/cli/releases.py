@@ -13,6 +13,7 @@ from tritonforge.releases.build_options import (
     BuildOption,
     all_option_names,
     build_options,
+    lines_with_option,
     what_replaced,
     where_option_exists,
 )
@@ -60,12 +61,13 @@ def command(*, release: str | None, show_options: bool, show_backend: bool, as_j
 
 def _all(*, show_options: bool, as_json: bool) -> None:
     if show_options:
-        rows = [(name, where_option_exists(name), what_replaced(name) or "") for name in all_option_names()]
-        columns = ("option", "lines", "now")
+        names = all_option_names()
         if as_json:
-            print_json({"lines": all_lines(), "options": [dict(zip(columns, row, strict=True)) for row in rows]})
+            shown = [{"name": name, "lines": lines_with_option(name), "now": what_replaced(name)} for name in names]
+            print_json({"lines": all_lines(), "options": shown})
         else:
-            print_table(columns, rows, title="Options of trtllm-build")
+            rows = [(name, where_option_exists(name), what_replaced(name)) for name in names]
+            print_table(("option", "lines", "now"), rows, title="Options of trtllm-build")
     elif as_json:
         print_json([{"release": one.name, "line": one.line, "containers": one.containers} for one in all_releases()])
     else:
@@ -81,8 +83,9 @@ def _print_containers(releases: Sequence[Release], columns: Mapping[str, str]) -
 
 
 def _as_json(option: BuildOption) -> dict[str, object]:
-    values = plain(option)
-    return {**(values if isinstance(values, dict) else {}), "lines": where_option_exists(option.name)}
+    values, have = plain(option), lines_with_option(option.name)
+    until = None if have[-1] == all_lines()[-1] else have[-1]  # none: the newest line has it
+    return {**(values if isinstance(values, dict) else {}), "since": have[0], "until": until}
 
 
 def _print_options(release: Release) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any, Literal
 
 from tritonforge.releases.files import read_data
@@ -94,20 +95,22 @@ def build_options(release: Release) -> Mapping[str, BuildOption]:
     return {name: _option(name, row, data, release.line) for name, row in found}
 
 
+def lines_with_option(name: str) -> tuple[str, ...]:
+    """The lines that have an option, oldest first."""
+    rows = read_data("build_options")["options"].get(name, ())
+    return tuple(line for line in all_lines() if any(_covers(row, line) for row in rows))
+
+
 def where_option_exists(name: str) -> str:
     """The lines that have an option, in words: ``0.12 to 0.16``, ``0.11 on``; empty when no line has it."""
-    rows = read_data("build_options")["options"].get(name, ())
-    lines = all_lines()
-    have = [any(_covers(row, line) for row in rows) for line in lines]
-    spans: list[str] = []
-    start = 0
-    while True in have[start:]:
-        first = have.index(True, start)
-        start = have.index(False, first) if False in have[first:] else len(have)
-        last = lines[start - 1]
-        whole = "all" if first == 0 else f"{lines[first]} on"
-        closed = lines[first] if lines[first] == last else f"{lines[first]} to {last}"
-        spans.append(whole if start == len(have) else closed)
+    lines, have = all_lines(), lines_with_option(name)
+    if have == lines:
+        return "all"
+    spans = []
+    for _, group in groupby(enumerate(have), key=lambda pair: lines.index(pair[1]) - pair[0]):
+        first, *others = (line for _, line in group)
+        last = others[-1] if others else first
+        spans.append(f"{first} on" if last == lines[-1] else first if first == last else f"{first} to {last}")
     return " and ".join(spans)
 
 

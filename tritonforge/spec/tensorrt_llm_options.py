@@ -89,6 +89,7 @@ def _contradictions(engine: TensorRtLlmEngineSpec, options: Mapping[str, Any]) -
             options.get("auto_parallel") != 1 and engine.ranks > 1,
             "1: the checkpoint is split already by tensor_parallel and pipeline_parallel",
         ),
+        "streamingllm": (engine.plugins.paged_context_fmha, "plugins.paged_context_fmha: false with it"),
         "tokens_per_block": (not engine.plugins.paged_kv_cache, "plugins.paged_kv_cache: true with it"),
         "max_draft_len": (
             bool(on & {"gather_context_logits", "gather_all_token_logits"}),
