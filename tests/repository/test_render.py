@@ -169,7 +169,7 @@ def test_every_python_file_of_a_rendered_tree_is_compiled(tmp_path: Path) -> Non
 
 
 def test_an_unknown_kind_names_the_known_ones(tmp_path: Path) -> None:
-    with pytest.raises(TemplateError, match="gateway, openvino"):
+    with pytest.raises(TemplateError, match="gateway, llmapi, openvino"):
         TemplateTree().render("onnxx", make_manifest(), version=1)
 
 

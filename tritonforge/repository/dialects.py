@@ -10,7 +10,7 @@ from tritonforge.releases.table import find_release
 from tritonforge.spec.model import ResolvedVersion
 from tritonforge.spec.tensorrt_llm import TensorRtLlmEngineSpec
 
-TENSORRT_LLM = "tensorrt_llm"
+TENSORRT_LLM, VLLM, LLMAPI = "tensorrt_llm", "vllm", "llmapi"
 # Optional inputs of the gateway, and the input of the `tensorrtllm` backend that carries each: a line may lack it.
 CARRIERS: Mapping[str, str] = {
     "temperature": "temperature",
@@ -54,7 +54,21 @@ def _tensorrt_llm(version: ResolvedVersion) -> Dialect:
     return Dialect(TENSORRT_LLM, unserved_inputs=unserved, input_aliases=line.aliases)
 
 
-DIALECTS: Mapping[str, Callable[[ResolvedVersion], Dialect]] = {"openvino": _openvino, "tensorrt_llm": _tensorrt_llm}
+def _vllm(_: ResolvedVersion) -> Dialect:
+    return Dialect(VLLM)
+
+
+def _llmapi(_: ResolvedVersion) -> Dialect:
+    # Upstream's tensors have no place for them, and of log probabilities only for their sum.
+    return Dialect(LLMAPI, unserved_inputs=("repetition_penalty", "min_length", "bad_words", "return_log_probs"))
+
+
+DIALECTS: Mapping[str, Callable[[ResolvedVersion], Dialect]] = {
+    "openvino": _openvino,
+    "tensorrt_llm": _tensorrt_llm,
+    "vllm": _vllm,
+    "llmapi": _llmapi,
+}
 
 
 def dialect_of(version: ResolvedVersion) -> Dialect:

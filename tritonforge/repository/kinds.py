@@ -15,6 +15,7 @@ from tritonforge.repository.context import engine_context
 from tritonforge.repository.engine_source import EngineSource, NamedContext
 from tritonforge.repository.layout import engine_model_name
 from tritonforge.repository.tensorrt_llm import tensorrt_llm_context
+from tritonforge.repository.text_engines import llmapi_context, vllm_context
 from tritonforge.spec.model import ResolvedVersion
 
 
@@ -25,6 +26,8 @@ def _openvino(source: EngineSource) -> NamedContext:
 CONTEXTS: Mapping[str, Callable[[EngineSource], NamedContext]] = {
     "openvino": _openvino,
     "tensorrt_llm": tensorrt_llm_context,
+    "vllm": vllm_context,
+    "llmapi": llmapi_context,
 }
 
 

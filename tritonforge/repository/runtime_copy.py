@@ -17,7 +17,7 @@ from tritonforge.repository.files import naming
 
 RUNTIME_FOLDER = "tritonforge_runtime"
 # Which part of the runtime each kind of Python model runs; modules at the package's top are shared by all.
-RUNTIME_PARTS = {"gateway": "gateway", "openvino": "openvino"}
+RUNTIME_PARTS = {"gateway": "gateway", "openvino": "openvino", "llmapi": "llmapi"}
 
 
 def copy_runtime(part: str, version_folder: Path) -> None:

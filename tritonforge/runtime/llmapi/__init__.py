@@ -1,0 +1,1 @@
+"""TensorRT-LLM's LLM API as a model of Triton's Python backend: text in, text out."""
