@@ -12,7 +12,7 @@ from tests.runtime.gateway.requests import inputs_of
 from tests.runtime.gateway.versions import END, OTHER_END, version
 from tritonforge.runtime.gateway.answer_text import end_ids_of
 from tritonforge.runtime.gateway.dialects import tensorrt_llm as dialect
-from tritonforge.runtime.gateway.engine import EngineCall, Tokens
+from tritonforge.runtime.gateway.engine import EngineCall, Tokens, new_request_id
 from tritonforge.runtime.gateway.prompt import build_prompt
 from tritonforge.runtime.gateway.request import parse_request
 
@@ -148,3 +148,10 @@ def test_a_stop_carries_the_same_id_and_all_inputs_that_are_not_optional() -> No
 )
 def test_new_tokens_are_read_from_every_known_form(outputs: dict[str, np.ndarray], expected: Tokens | None) -> None:
     assert dialect.read_tokens(outputs) == expected
+
+
+def test_no_id_of_a_call_begins_as_a_number_and_no_two_are_the_same() -> None:
+    ids = {new_request_id() for _ in range(200)}
+
+    assert len(ids) == 200
+    assert not [one for one in ids if one[0].isdigit()]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import uuid
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,6 +11,15 @@ from typing import Protocol
 
 from ..tensors import Array
 from .dialect_names import TENSORRT_LLM
+
+
+def new_request_id() -> str:
+    """An id for a call that no other call has.
+
+    It begins with a letter: the `tensorrtllm` backend of the time of 0.9 reads an id as a number as far as its
+    beginning is one, so that `3f…` and `3a…` would be one request, and the second be refused.
+    """
+    return f"r{uuid.uuid4().hex}"
 
 
 @dataclass(frozen=True, slots=True)

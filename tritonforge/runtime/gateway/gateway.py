@@ -7,7 +7,6 @@ import contextlib
 import logging
 import random
 import time
-import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
@@ -16,7 +15,7 @@ from ..tensors import Array, Inputs, RequestRejected
 from .answer import Answer
 from .answer_text import new_text
 from .dialects import DIALECTS
-from .engine import ClientGone, Ended, Engine, EngineCall, Event, Failure, Mailbox, Text, Tokens
+from .engine import ClientGone, Ended, Engine, EngineCall, Event, Failure, Mailbox, Text, Tokens, new_request_id
 from .errors import EngineFailed, Status, VersionBroken
 from .meter import ERROR, REJECTED, Meter
 from .presence import Presence
@@ -114,7 +113,7 @@ class Gateway:
         refuse_unserved(request, version)
         prompt = await self._prompts.build(request, version)
         # Never the client's own id: two clients may choose the same one, and stopping goes by the id.
-        call = DIALECTS[version.dialect].generate_call(request, prompt, version, request_id=uuid.uuid4().hex)
+        call = DIALECTS[version.dialect].generate_call(request, prompt, version, request_id=new_request_id())
         return _Plan(request, prompt, version, call, received_s)
 
     async def _generate(self, plan: _Plan, sender: Sender) -> None:

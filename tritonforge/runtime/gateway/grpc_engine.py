@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import struct
-import uuid
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -21,7 +20,7 @@ from tritonclient.grpc import service_pb2, service_pb2_grpc
 
 from ..tensors import Array
 from .dialects import DIALECTS
-from .engine import EngineCall, Failure, Mailbox
+from .engine import EngineCall, Failure, Mailbox, new_request_id
 from .errors import is_dead
 from .running_calls import RunningCalls
 
@@ -107,7 +106,7 @@ class GrpcEngine:
             for call in self._running.silent(_SILENCE_S):
                 before = probes.get(call.engine_model)
                 if before is None or before.done():  # an engine that is too busy to answer gets one at a time
-                    probe = DIALECTS[call.dialect].probe_call(call, request_id=uuid.uuid4().hex)
+                    probe = DIALECTS[call.dialect].probe_call(call, request_id=new_request_id())
                     probes[call.engine_model] = self._begin(probe, Mailbox())
 
     def _connected(self) -> Any:
