@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import socket
 import tempfile
 import time
 from collections.abc import Iterator
@@ -128,8 +129,8 @@ def running_engine() -> Iterator[DockerEngine]:
 def _await(address: str, process: Process) -> None:
     deadline_s = time.monotonic() + START_S
     while time.monotonic() < deadline_s and process.returncode() is None:
-        with contextlib.suppress(DockerException, OSError):
-            docker.DockerClient(base_url=address, version="auto", timeout=5).close()
+        with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as knocking:
+            knocking.connect(address.removeprefix("unix://"))
             return
         time.sleep(0.05)
     pytest.skip(f"dockerd does not start here: {' | '.join(process.tail(3))}")

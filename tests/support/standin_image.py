@@ -5,9 +5,11 @@ from __future__ import annotations
 import io
 import json
 import re
+import shutil
 import subprocess
 import sys
 import tarfile
+import tempfile
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
@@ -44,8 +46,9 @@ def image_tar(release: str) -> bytes:
             _add(tar, str(folder), None, mode=0o755)
         _add(tar, f"{FOLDER}/trtllm-build", program.encode(), mode=0o755)
         _add(tar, f"{FOLDER}/release.json", release_json(release).encode(), mode=0o644)
-        for path in files:
-            tar.add(path.resolve(), arcname=str(path), recursive=False, filter=_readable)
+        with tempfile.TemporaryDirectory() as folder:
+            for path in files:
+                tar.add(_stripped(path.resolve(), Path(folder)), str(path), recursive=False, filter=_readable)
     return content.getvalue()
 
 
@@ -73,6 +76,14 @@ def _files_of_python() -> tuple[Path, ...]:
     linked = subprocess.run(["ldd", *programs], capture_output=True, text=True, timeout=60, check=True).stdout
     libraries = {Path(path) for path in re.findall(r"(/\S+\.so[.\d]*) \(0x", linked)}
     return tuple(sorted({Path(_interpreter()), landmark, *modules, *libraries}))
+
+
+def _stripped(path: Path, folder: Path) -> Path:
+    """A library without what only debuggers read, if that can be taken out: every container gets a copy of it."""
+    if ".so" not in path.name or shutil.which("strip") is None:
+        return path
+    done = subprocess.run(["strip", "-o", folder / path.name, path], capture_output=True, timeout=60, check=False)
+    return folder / path.name if done.returncode == 0 else path
 
 
 def _add(tar: tarfile.TarFile, name: str, content: bytes | None, *, mode: int) -> None:

@@ -15,6 +15,7 @@ from tritonforge.engine.tensorrt_llm.container import EngineTraits, container_op
 from tritonforge.engine.tensorrt_llm.docker_engine import Connection, connected, refusals
 from tritonforge.engine.tensorrt_llm.orphans import OWNER_LABEL, owner_label, remove_orphans
 from tritonforge.engine.tensorrt_llm.output import Lines, failed, prepare_log
+from tritonforge.engine.tensorrt_llm.pull import pull_image
 from tritonforge.engine.writing import naming
 from tritonforge.errors import ContainerError, UsageBug
 from tritonforge.events import OnEvent
@@ -63,9 +64,7 @@ def _require_image(engine: Connection, image: str, *, pull: bool, on_event: OnEv
                 ) from error
         else:
             return
-    on_event(f"pulling {image}")
-    with refusals(f"pull the image {image}", engine):
-        engine.client.images.pull(image)
+    pull_image(engine, image, on_event=on_event)
 
 
 @contextlib.contextmanager
@@ -106,22 +105,35 @@ def _remove(engine: Connection, name: str, on_event: OnEvent) -> None:
 def _follow(engine: Connection, container: Any, log: Path, on_event: OnEvent) -> tuple[int, bool]:
     """Run a container that was made; returns its exit code, and whether it was killed for its memory."""
     lines = Lines()
-    with refusals("start the container", engine):
-        output = iter(container.attach(stream=True, stdout=True, stderr=True))  # before the start: nothing is missed
-        container.start()
-    with log.open("wb") as file:
-        while chunk := _next(engine, output):
-            with naming(log):
-                file.write(chunk)
-                file.flush()
-            for line in lines.feed(chunk):
-                on_event(line)
+    with _attached(engine, container) as output:
+        with refusals("start the container", engine):
+            container.start()
+        with naming(log):
+            file = log.open("wb")
+        with file:
+            while chunk := _next(engine, output):
+                with naming(log):
+                    file.write(chunk)
+                    file.flush()
+                for line in lines.feed(chunk):
+                    on_event(line)
     for line in lines.rest():
         on_event(line)
     with refusals("wait for the end of the container", engine):
         code = int(container.wait(timeout=_ENDING_S)["StatusCode"])
         container.reload()
     return code, bool(container.attrs["State"].get("OOMKilled"))
+
+
+@contextlib.contextmanager
+def _attached(engine: Connection, container: Any) -> Iterator[Iterator[bytes]]:
+    """What a container writes, from its start if that comes afterwards, whatever the engine does with logs."""
+    with refusals("attach to the container", engine):
+        stream = container.attach(stream=True, stdout=True, stderr=True)
+    try:
+        yield iter(stream)
+    finally:
+        stream._response.close()  # the SDK's own close leaves the socket to the garbage collector
 
 
 def _next(engine: Connection, output: Iterator[bytes]) -> bytes:

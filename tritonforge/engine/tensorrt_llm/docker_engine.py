@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import socket
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +16,8 @@ from tritonforge.errors import ContainerError
 
 # Making a container from an image of 20 GB can take this long where layers are copied.
 _ANSWER_S = 600
+_KNOCK_S = 10.0
+_UNIX = "unix://"
 _TOOLKIT = (
     "install the NVIDIA Container Toolkit, then: sudo nvidia-ctk runtime configure --runtime=docker && "
     "sudo systemctl restart docker"
@@ -61,6 +64,7 @@ def connected(address: str | None = None) -> Iterator[Connection]:
     options = {"base_url": address} if address is not None else _configured()
     address = str(options.get("base_url", ""))
     try:
+        _knock(address)
         client = docker.DockerClient(**options, version="auto", timeout=_ANSWER_S)
     except (DockerException, OSError) as error:
         raise _unreachable(address, error) from error
@@ -109,21 +113,20 @@ def _configured() -> dict[str, object]:
     return {"base_url": context.Host, "tls": context.TLSConfig or False}
 
 
+def _knock(address: str) -> None:
+    """Find out why nobody answers at a socket of this machine; the SDK's error has the reason as text only."""
+    if address.startswith(_UNIX):
+        with socket.socket(socket.AF_UNIX) as knocking:
+            knocking.settimeout(_KNOCK_S)
+            knocking.connect(address.removeprefix(_UNIX))
+
+
 def _unreachable(address: str, error: Exception) -> ContainerError:
-    causes = _causes(error)
     where = f"the Docker Engine at {address}"
-    if any(isinstance(cause, PermissionError) for cause in causes):
+    if isinstance(error, PermissionError):
         hint = "join the group docker and log in again: sudo usermod -aG docker $USER"
         return ContainerError(f"{where} may not be used by this user", hint=hint)
     start = "start Docker (sudo systemctl start docker), set DOCKER_HOST, or use engine.executor: local"
-    if any(isinstance(cause, (FileNotFoundError, ConnectionRefusedError)) for cause in causes):
+    if isinstance(error, (FileNotFoundError, ConnectionRefusedError)):
         return ContainerError(f"{where} does not run, or Docker is not installed", hint=start)
     return ContainerError(f"{where} does not answer: {error}", hint=start)
-
-
-def _causes(error: BaseException | None) -> list[BaseException]:
-    found: list[BaseException] = []
-    while error is not None and error not in found:
-        found.append(error)
-        error = error.__cause__ or error.__context__
-    return found
