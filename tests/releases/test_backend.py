@@ -85,7 +85,7 @@ def test_good_values_are_taken(release: str, name: str, value: Any) -> None:
 @pytest.mark.parametrize(
     ("release", "name", "value", "message", "hint"),
     [
-        ("0.9.0", "sink_token_length", 4, "no parameter of the backend of TensorRT-LLM 0.9.0; it has one in 0.10", "0.10"),
+        ("0.9.0", "sink_token_length", 4, "of TensorRT-LLM 0.9.0; it has one in 0.10 to 1.2", "0.10"),
         ("0.10.0", "worker_path", "/w", "it has one in 0.9", "use a release of 0.9"),
         ("0.16.0", "multi_blok_mode", True, "is no parameter", "did you mean 'multi_block_mode'?"),
         ("0.16.0", "multi_block_mode", "yes", "is 'yes'; expected true or false", None),
