@@ -221,7 +221,7 @@ def test_tokenizers_are_never_loaded_with_code_of_the_checkpoint() -> None:
 
 
 def test_fields_that_triton_takes_for_parameters_are_refused() -> None:
-    unserved = UnservedInputs(["messages", "lora_task_id"])
-    unserved.check({"sequence_id": 1})
+    unserved = UnservedInputs(["messages", "lora_task_id", "exclude_input_in_output", "return_perf_metrics"])
+    unserved.check({"sequence_id": 1, "messages": "", "exclude_input_in_output": True, "return_perf_metrics": False})
     with pytest.raises(RequestRejected, match="lora_task_id is given; this ensemble has no such input, expected none"):
         unserved.check({"lora_task_id": 3, "messages": "[]"})

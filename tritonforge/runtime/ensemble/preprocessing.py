@@ -37,6 +37,8 @@ CLIENT_NAMES: Mapping[str, str] = {
     "IMAGE_URL": "image_url_input",
     "VIDEO_BYTES": "video_bytes_input",
 }
+# Values with which clients say what happens anyway; so do false, 0 and the empty text.
+_ASKS_FOR_NOTHING: Mapping[str, object] = {"exclude_input_in_output": True, "num_return_sequences": 1}
 # What only engines with an encoder, or with a model that sees, could use.
 _REFUSED = ("decoder_text_input", "image_input", "image_bytes_input", "image_url_input", "video_bytes_input")
 
@@ -172,7 +174,8 @@ class UnservedInputs:
 
     def check(self, parameters: Mapping[str, object]) -> None:
         """Refuse a request with such a parameter. Raises RequestRejected."""
-        for name in sorted(self._names & parameters.keys()):
+        asked = [name for name in self._names & parameters.keys() if _asks_for_something(name, parameters[name])]
+        for name in sorted(asked):
             raise RequestRejected(f"{name} is given; this ensemble has no such input, expected none")
 
 
@@ -201,6 +204,10 @@ class _WithoutSpecialTokens(TokensOnly):
 
     def encode_word(self, word: str) -> list[int]:
         return self._tokenizer.encode_word(word)
+
+
+def _asks_for_something(name: str, value: object) -> bool:
+    return bool(value) and value != _ASKS_FOR_NOTHING.get(name)
 
 
 def _batch_size(inputs: Mapping[str, Array]) -> int:
