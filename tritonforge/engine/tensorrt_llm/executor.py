@@ -31,12 +31,17 @@ class Executor(Protocol):
         """
 
 
-def executor_for(spec: TensorRtLlmEngineSpec) -> Executor:
-    """The executor that a spec asks for."""
+def executor_for(spec: TensorRtLlmEngineSpec, *, pull: bool = False) -> Executor:
+    """The executor that a spec asks for.
+
+    Args:
+        spec: The engine.
+        pull: Whether to download the image when it is not there; without it, that is an error which says how.
+    """
     if spec.executor == "local":
         from tritonforge.engine.tensorrt_llm.local import LocalExecutor  # only what is asked for is imported
 
         return LocalExecutor(spec.release)
     from tritonforge.engine.tensorrt_llm.docker import DockerExecutor  # Docker's SDK is heavy
 
-    return DockerExecutor()
+    return DockerExecutor(pull=pull)

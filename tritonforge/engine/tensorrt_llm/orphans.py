@@ -16,6 +16,7 @@ from tritonforge.events import OnEvent
 from tritonforge.launch.process import process_start
 
 OWNER_LABEL = "tritonforge.owner"
+_PARTS = 4
 
 
 def owner_label(pid: int | None = None) -> str:
@@ -26,8 +27,10 @@ def owner_label(pid: int | None = None) -> str:
 
 def is_orphan(owner: str) -> bool:
     """Whether a container's owner has died. Owners of other machines and other containers are not ours to judge."""
-    *place, pid, started = owner.split(":")
-    return place == _place() and pid.isdigit() and str(process_start(int(pid))) != started
+    parts = owner.split(":")
+    if len(parts) != _PARTS or parts[:2] != _place() or not parts[2].isdecimal():
+        return False
+    return str(process_start(int(parts[2]))) != parts[3]
 
 
 def remove_orphans(engine: Any, on_event: OnEvent) -> None:
