@@ -15,7 +15,7 @@ from tests.support.files import stamps
 from tests.support.full_disk import file_size_limit
 from tests.support.gguf_files import from_checkpoint
 from tritonforge.cli.main import run
-from tritonforge.errors import BuildError, RepositoryError, SpecError
+from tritonforge.errors import RepositoryError, SpecError
 from tritonforge.pipeline.plan import BuildOptions
 from tritonforge.pipeline.preview import preview_spec
 from tritonforge.spec.load import load_spec
@@ -114,15 +114,6 @@ def test_unknown_model_or_version_is_named(tiny_llama: Path, tmp_path: Path) -> 
     assert "tiny" in str(caught.value.hint)
     with pytest.raises(SpecError, match="no version 7"):
         build(spec, version=7)
-
-
-def test_other_engine_kinds_are_refused_before_any_work(tiny_llama: Path, tmp_path: Path) -> None:
-    spec = write_spec(tmp_path, tiny_llama, versions='1: {engine: {kind: tensorrt_llm, release: "0.16.0"}}')
-
-    with pytest.raises(BuildError, match="'tensorrt_llm' is not built by this release"):
-        build(spec)
-
-    assert not (tmp_path / "models").exists()
 
 
 def test_nothing_of_a_model_is_published_when_one_version_fails(tiny_llama: Path, tmp_path: Path) -> None:

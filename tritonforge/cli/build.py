@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import click
 
 from tritonforge.cli.connection import grpc_url_option, server_of
-from tritonforge.cli.output import json_option, print_json, print_table, say
+from tritonforge.cli.output import json_option, print_json, print_line, print_table, say
 from tritonforge.pipeline.build import BuildResult, build_spec
 from tritonforge.pipeline.plan import BuildOptions
 from tritonforge.pipeline.preview import Preview, preview_spec
@@ -107,8 +108,16 @@ def _show(result: BuildResult) -> None:
 def _show_preview(preview: Preview) -> None:
     rows = [(v.engine_model, v.precision, v.state) for v in preview.versions]
     print_table(("engine model", "precision", "state"), rows, title="versions")
+    for command in preview.commands:
+        where = "here" if command.image is None else f"in {command.image}, GPUs {_numbers(command.gpus)}"
+        print_line(f"# {command.version}, {where}, in folder {command.cwd}")
+        for place, host in command.mounts.items():
+            print_line(f"#   {place} is {host}{' (read only)' if place in command.read_only else ''}")
+        print_line(shlex.join(command.argv))
     for file in preview.files:
-        click.echo(file)
+        print_line(file)
+    for note in preview.notes:
+        say(f"note: {note}")
 
 
 def _explain(preview: Preview) -> None:
@@ -124,6 +133,10 @@ def _explain(preview: Preview) -> None:
         say(f"{look.label}: {look.noun}: {'hit' if look.hit else 'miss'} ({look.key}): {look.reason}")
         for change in look.changes:
             say(f"    {change}")
+
+
+def _numbers(gpus: tuple[int, ...] | str | None) -> str:
+    return ", ".join(map(str, gpus)) if isinstance(gpus, tuple) else str(gpus)
 
 
 def _megabytes(size: int | None) -> str:

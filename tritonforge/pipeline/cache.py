@@ -129,6 +129,10 @@ class BuildCache:
                 on_event(f"{what}: from the build cache: {Forecast(found).reason}")
             yield found
 
+    def files_of(self, key: CacheKey) -> Path:
+        """Folder that the files of an entry have, whether it is there or not."""
+        return self._place(key) / FILES
+
     def size(self) -> CacheSize:
         """How much it holds."""
         entries = [entry for kind in NOUNS for entry in self._entries(kind)]

@@ -15,8 +15,9 @@ from tritonforge.errors import UsageBug
 from tritonforge.events import OnEvent
 from tritonforge.formats.trtllm import TrtllmConfig
 from tritonforge.pipeline.cache import BuildCache
+from tritonforge.pipeline.cache_key import CacheKey
 from tritonforge.pipeline.context import BuildContext
-from tritonforge.pipeline.kinds import KINDS
+from tritonforge.pipeline.kinds import KINDS, Build
 from tritonforge.pipeline.plan import VersionPlan, plan_recipe
 from tritonforge.pipeline.recipe import Recipe
 from tritonforge.repository.files import place
@@ -78,7 +79,9 @@ def compile_version(plan: VersionPlan, workplace: Workplace) -> CompiledVersion:
     source = context.sources.open(plan.source, on_event=workplace.on_event)
     recipe = plan.recipe or plan_recipe(context, plan.version, source, plan.checkpoint_digest)
     tokenizer = context.sources.tokenizer(source)
-    engine, was_cached = _engine(plan, recipe, workplace)
+    for note in recipe.notes:
+        workplace.on_event(f"{plan.label}: note: {note}")
+    engine, was_cached = _engine(plan, recipe, tokenizer, workplace)
     return CompiledVersion(
         version=recipe.version,
         engine=engine,
@@ -89,23 +92,33 @@ def compile_version(plan: VersionPlan, workplace: Workplace) -> CompiledVersion:
     )
 
 
-def _engine(plan: VersionPlan, recipe: Recipe, workplace: Workplace) -> tuple[EngineArtifact, bool]:
-    """The engine, and whether the cache had it. In the workplace are links to the cache's files where that can be."""
-    build, key = KINDS[recipe.version.engine.kind].build, recipe.engine_key
-    if build is None or key is None:
-        return _served_as_it_is(recipe), False
-    name = f"{plan.version.model_name}-v{plan.version.number}"
+def _engine(
+    plan: VersionPlan, recipe: Recipe, tokenizer: TokenizerArtifact, workplace: Workplace
+) -> tuple[EngineArtifact, bool]:
+    """The engine in the workplace, and whether the cache had it."""
+    kind, key = KINDS[recipe.version.engine.kind], recipe.engine_key
+    out = workplace.folder / f"{plan.version.model_name}-v{plan.version.number}-engine"
+    if kind.gather is not None:
+        return kind.gather(recipe, tokenizer, out, on_event=workplace.on_event), False
+    if kind.build is None or key is None:
+        raise UsageBug(f"{plan.label}: the recipe does not say how it is compiled")
+    return _compiled(plan, recipe, key, kind.build, out, workplace)
+
+
+def _compiled(
+    plan: VersionPlan, recipe: Recipe, key: CacheKey, build: Build, out: Path, workplace: Workplace
+) -> tuple[EngineArtifact, bool]:
+    """The engine as links to the files of the cache where the two are on one file system, and whether it was there."""
+    log = workplace.context.logs / f"{out.name}.log"
     made = False
 
-    def make(out: Path) -> Mapping[str, object]:
+    def make(folder: Path) -> Mapping[str, object]:
         nonlocal made
         made = True
         with _checkpoint(plan, recipe, workplace) as checkpoint:
-            log = workplace.context.logs / f"build-{name}.log"
-            engine = build(recipe, checkpoint, out, log=log, on_event=workplace.on_event)
+            engine = build(recipe, checkpoint, folder, log=log, on_event=workplace.on_event)
         return {"vocab_size": engine.vocab_size, "weights_bytes": engine.weights_bytes}
 
-    out = workplace.folder / f"{name}-engine"
     with workplace.cache.entry(key, make, made_for=plan.label, on_event=workplace.on_event) as entry:
         for file in entry.contents:
             place(entry.files / file, out / file)
@@ -119,24 +132,12 @@ def _engine(plan: VersionPlan, recipe: Recipe, workplace: Workplace) -> tuple[En
     return artifact, not made
 
 
-def _served_as_it_is(recipe: Recipe) -> EngineArtifact:
-    """The source itself, for an engine that is not compiled: no file of it goes into the repository."""
-    source = recipe.source
-    return EngineArtifact(
-        path=source.folder,
-        kind=recipe.version.engine.kind,
-        files=(),
-        vocab_size=source.config.vocab_size,
-        weights_bytes=sum(file.stat().st_size for file in source.weights.files()),
-    )
-
-
 @contextmanager
 def _checkpoint(plan: VersionPlan, recipe: Recipe, workplace: Workplace) -> Iterator[CheckpointArtifact]:
     """The TensorRT-LLM checkpoint between source and engine, which stays as it is within the block."""
     source, conversion = recipe.source, recipe.conversion
     if conversion is None:
-        raise UsageBug(f"{plan.label}: is compiled, but not from a TensorRT-LLM checkpoint")
+        raise UsageBug(f"{plan.label}: the recipe does not say how it is converted")
 
     def make(out: Path) -> Mapping[str, object]:
         convert(

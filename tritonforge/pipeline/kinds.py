@@ -1,4 +1,4 @@
-"""How each kind of engine is planned and built: one row per kind."""
+"""How each kind of engine is planned and made: one row per kind."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from tritonforge.artifacts import CheckpointArtifact, EngineArtifact
-from tritonforge.errors import BuildError
+from tritonforge.artifacts import CheckpointArtifact, EngineArtifact, TokenizerArtifact
+from tritonforge.engine.tensorrt_llm.command import BuildCommand
 from tritonforge.events import OnEvent
+from tritonforge.pipeline.as_it_is import gather_as_it_is, plan_as_it_is
 from tritonforge.pipeline.openvino import build_openvino, plan_openvino
 from tritonforge.pipeline.recipe import Ingredients, Recipe
+from tritonforge.pipeline.tensorrt_llm import build_tensorrt_llm, commands_tensorrt_llm, plan_tensorrt_llm
 
 
 class Build(Protocol):
@@ -23,35 +25,40 @@ class Build(Protocol):
         """Make the engine in `out`; what a program that is run for it writes goes to `log`."""
 
 
+class Gather(Protocol):
+    """Takes a checkpoint along as it is."""
+
+    def __call__(self, recipe: Recipe, tokenizer: TokenizerArtifact, out: Path, *, on_event: OnEvent) -> EngineArtifact:
+        """Put its files into `out`."""
+
+
+class Commands(Protocol):
+    """The programs that compiling an engine runs."""
+
+    def __call__(self, recipe: Recipe, *, checkpoint: Path, out: Path) -> tuple[BuildCommand, ...]:
+        """Each with its arguments, for a TensorRT-LLM checkpoint and a folder for the engine. Runs none."""
+
+
 @dataclass(frozen=True, slots=True)
 class EngineKind:
-    """One kind.
+    """One kind, which is compiled, or takes the checkpoint as it is.
 
     Args:
         plan: What is to be done for a version, refused as far as that can be known before it is done. Writes nothing.
-        build: Compiles the engine; None for a kind that serves the checkpoint as it is.
+        build: Compiles the engine; None for a kind that is not compiled.
+        gather: Takes the checkpoint along; None for a kind that is compiled.
+        commands: The programs that compiling runs; None for a kind that is made in this process.
     """
 
     plan: Callable[[Ingredients], Recipe]
-    build: Build | None
+    build: Build | None = None
+    gather: Gather | None = None
+    commands: Commands | None = None
 
 
-KINDS: Mapping[str, EngineKind] = {"openvino": EngineKind(plan_openvino, build_openvino)}
-
-
-def kind_of(name: str, *, subject: str) -> EngineKind:
-    """The kind of that name.
-
-    Args:
-        name: ``kind`` of an engine.
-        subject: The version, for the message.
-
-    Raises:
-        BuildError: This release does not build engines of that kind.
-    """
-    kind = KINDS.get(name)
-    if kind is None:
-        raise BuildError(
-            f"{subject}: engine kind {name!r} is not built by this release; expected one of {', '.join(KINDS)}"
-        )
-    return kind
+KINDS: Mapping[str, EngineKind] = {
+    "openvino": EngineKind(plan_openvino, build=build_openvino),
+    "tensorrt_llm": EngineKind(plan_tensorrt_llm, build=build_tensorrt_llm, commands=commands_tensorrt_llm),
+    "vllm": EngineKind(plan_as_it_is, gather=gather_as_it_is),
+    "llmapi": EngineKind(plan_as_it_is, gather=gather_as_it_is),
+}

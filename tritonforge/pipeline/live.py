@@ -9,6 +9,8 @@ import numpy as np
 
 from tritonforge.client import Client, GenerateOptions
 from tritonforge.errors import ClientError, PublishFailed
+from tritonforge.repository.ensemble import EnsembleNames
+from tritonforge.spec.layout import GATEWAY, Layout
 from tritonforge.spec.tests import TestSpec
 
 LOAD_TIMEOUT_S = 600.0
@@ -22,13 +24,15 @@ class LiveServer:
         client: The server.
         gateway: Public name of the model.
         engines: Engine models that are put in place.
+        parts: Further models that are put in place between the two.
     """
 
-    def __init__(self, client: Client, *, gateway: str, engines: Collection[str]) -> None:
+    def __init__(self, client: Client, *, gateway: str, engines: Collection[str], parts: Collection[str] = ()) -> None:
         self._client = client
         self._gateway = gateway
         self._engines = tuple(engines)
-        self._were_ready = {name for name in (gateway, *engines) if client.model_ready(name)}
+        self._parts = tuple(parts)
+        self._were_ready = {name for name in (gateway, *engines, *parts) if client.model_ready(name)}
 
     def take(self) -> None:
         """Load the new engines, see that each answers, then load the gateway that routes to them.
@@ -41,38 +45,46 @@ class LiveServer:
         for engine in self._engines:
             self._load(engine)
             self._probe(engine)
+        for part in self._parts:
+            self._load(part)
         self._load(self._gateway)
 
     def take_back(self) -> None:
         """Make the server serve again what is on disk, which is what was there before."""
-        for name in (self._gateway, *self._engines):
+        for name in (self._gateway, *reversed(self._parts), *self._engines):
             if name in self._were_ready:
                 self._load(name)
             else:
                 with suppress(ClientError):  # it may never have been loaded
                     self._client.unload(name)
 
-    def run_tests(self, tests: Collection[TestSpec], version: int) -> None:
+    def run_tests(self, tests: Collection[TestSpec], version: int, *, layout: Layout = GATEWAY) -> None:
         """Ask a version the spec's questions.
+
+        Args:
+            tests: The questions.
+            version: The version: an ensemble of its own, or the one that a gateway is asked for.
+            layout: Layout of the model.
 
         Raises:
             PublishFailed: An answer is not what the spec expects.
             ClientError: A question was not answered.
         """
         for number, test in enumerate(tests, start=1):
-            text = self._ask(test, version)
+            text = self._ask(test, version, layout)
             problem = test.problem_with(text)
             if problem is not None:
                 raise PublishFailed(f"{self._gateway} version {version} fails test {number}: {problem}")
 
-    def _ask(self, test: TestSpec, version: int) -> str:
-        options = GenerateOptions(max_tokens=test.max_tokens, temperature=test.temperature, version=version)
+    def _ask(self, test: TestSpec, version: int, layout: Layout) -> str:
+        options = GenerateOptions(max_tokens=test.max_tokens, temperature=test.temperature)
+        if layout == GATEWAY:
+            options["version"] = version
+        model = self._gateway if layout == GATEWAY else EnsembleNames(self._gateway, version).pinned
         if test.random_seed is not None:
             options["random_seed"] = test.random_seed
         messages = None if test.messages is None else [message.model_dump() for message in test.messages]
-        answer = self._client.generate(
-            self._gateway, test.prompt, messages=messages, timeout_s=PROBE_TIMEOUT_S, **options
-        )
+        answer = self._client.generate(model, test.prompt, messages=messages, timeout_s=PROBE_TIMEOUT_S, **options)
         return answer.text
 
     def _load(self, name: str) -> None:

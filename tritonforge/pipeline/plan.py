@@ -12,7 +12,7 @@ from tritonforge.checkpoint.source import SourceCheckpoint
 from tritonforge.errors import RepositoryError, SpecError, did_you_mean
 from tritonforge.pipeline.context import BuildContext
 from tritonforge.pipeline.differences import differences
-from tritonforge.pipeline.kinds import kind_of
+from tritonforge.pipeline.kinds import KINDS
 from tritonforge.pipeline.recipe import Ingredients, Recipe
 from tritonforge.pipeline.weights import weights_after, weights_in_force
 from tritonforge.repository.layout import find_version
@@ -164,8 +164,8 @@ def plan_recipe(context: BuildContext, version: ResolvedVersion, source: SourceC
         BuildError, SpecError: It cannot be built as the spec asks for.
         CheckpointError: The checkpoint cannot be converted as the spec asks for.
     """
-    kind = kind_of(version.engine.kind, subject=label_of(version))
-    return kind.plan(Ingredients(version, source, digest, context.loaded.resolve, context.machine))
+    ingredients = Ingredients(version, source, digest, context.loaded.resolve, context.machine)
+    return KINDS[version.engine.kind].plan(ingredients)
 
 
 def refuse_changed(plans: Collection[VersionPlan]) -> None:
@@ -186,7 +186,6 @@ def refuse_changed(plans: Collection[VersionPlan]) -> None:
 
 
 def _plan(context: BuildContext, version: ResolvedVersion) -> VersionPlan:
-    kind_of(version.engine.kind, subject=label_of(version))
     source = context.loaded.resolve(version.checkpoint)
     digest = context.sources.digest(source)
     parts = {"engine": version.engine, "limits": version.limits, "serving": version.serving}

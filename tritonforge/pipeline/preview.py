@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from tritonforge.pipeline.build import VersionResult, cache_folder, version_result
 from tritonforge.pipeline.cache import BuildCache
 from tritonforge.pipeline.context import BuildContext
 from tritonforge.pipeline.explain import CacheLook, explain
+from tritonforge.pipeline.kinds import KINDS
 from tritonforge.pipeline.plan import BuildOptions, VersionPlan, plan_build
 from tritonforge.repository.layout import CONFIG_NAME, engine_model_name, serving_folder
 from tritonforge.spec.load import LoadedSpec
@@ -20,16 +21,24 @@ class PlannedCommand:
     """A program that a build would run.
 
     Args:
-        argv: Program and arguments.
-        cwd: Working directory.
+        version: The version that it is for, as messages name it.
+        argv: Program and arguments; paths as the program sees them.
+        cwd: Working directory as the program sees it.
         image: Container image; None runs it on this machine.
         mounts: Host path by container path.
+        read_only: Those of the container paths that it may only read.
+        gpus: Numbers of the GPUs that it sees, or ``all``.
+        env: Variables that are set for it.
     """
 
+    version: str
     argv: tuple[str, ...]
-    cwd: Path
-    image: str | None = None
-    mounts: dict[str, str] = field(default_factory=dict)
+    cwd: str
+    image: str | None
+    mounts: Mapping[str, str]
+    read_only: tuple[str, ...]
+    gpus: tuple[int, ...] | str | None
+    env: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +48,12 @@ class Preview:
     Args:
         repository: The model repository.
         versions: One entry per version that the spec asks for.
-        commands: Programs that would be run. The embedded engine is compiled in this process, with none.
+        commands: Programs that would be run, with paths in the build cache; none for what is there already, and for
+            what is made in this process. While they run, the folder that they write to has a temporary name.
         files: Files and folders (with a closing slash) that would be written, relative to the repository.
         traffic: Weights by version number, by model, as they would be afterwards.
         cache: What the build cache has of what the versions are made from.
+        notes: What a user should know about what would be built, one sentence each.
     """
 
     repository: Path
@@ -51,17 +62,51 @@ class Preview:
     files: tuple[str, ...]
     traffic: Mapping[str, Mapping[int, float]]
     cache: tuple[CacheLook, ...]
+    notes: tuple[str, ...]
 
 
 def preview_spec(loaded: LoadedSpec, options: BuildOptions) -> Preview:
     """Say what `build_spec` would do. Writes nothing, and raises what the build would raise before its first step."""
     models = plan_build(BuildContext.of(loaded), options)
     plans = [version for model in models for version in model.versions]
-    versions = tuple(version_result(plan) for plan in plans)
-    cache = BuildCache(cache_folder(loaded, options)) if options.use_cache else None
-    looks = () if cache is None else tuple(look for plan in plans for look in explain(plan, cache))
-    traffic = {plan.model.name: plan.weights for plan in models}
-    return Preview(loaded.repository, versions, commands=(), files=tuple(_files(plans)), traffic=traffic, cache=looks)
+    cache = BuildCache(cache_folder(loaded, options))
+    looks = tuple(look for plan in plans for look in explain(plan, cache)) if options.use_cache else ()
+    there = {look.key for look in looks if look.hit}
+    return Preview(
+        repository=loaded.repository,
+        versions=tuple(version_result(plan) for plan in plans),
+        commands=tuple(command for plan in plans for command in _commands(plan, cache, there)),
+        files=tuple(_files(plans)),
+        traffic={plan.model.name: plan.weights for plan in models},
+        cache=looks,
+        notes=tuple(note for plan in plans for note in _notes(plan)),
+    )
+
+
+def _commands(plan: VersionPlan, cache: BuildCache, there: Collection[str]) -> Iterator[PlannedCommand]:
+    recipe, commands = plan.recipe, KINDS[plan.version.engine.kind].commands
+    if recipe is None or commands is None or recipe.engine_key is None or recipe.conversion is None:
+        return
+    if recipe.engine_key.digest in there:
+        return
+    checkpoint, out = cache.files_of(recipe.conversion.key), cache.files_of(recipe.engine_key)
+    for command in commands(recipe, checkpoint=checkpoint, out=out):
+        yield PlannedCommand(
+            version=plan.label,
+            argv=command.argv,
+            cwd=command.cwd,
+            image=command.image,
+            mounts={mount.container: str(mount.host) for mount in command.mounts},
+            read_only=tuple(mount.container for mount in command.mounts if mount.read_only),
+            gpus=command.gpus,
+            env=command.env,
+        )
+
+
+def _notes(plan: VersionPlan) -> Iterator[str]:
+    if plan.recipe is not None:
+        converting = () if plan.recipe.conversion is None else plan.recipe.conversion.notes
+        yield from (f"{plan.label}: {note}" for note in (*converting, *plan.recipe.notes))
 
 
 def _files(plans: Sequence[VersionPlan]) -> list[str]:

@@ -12,11 +12,13 @@ from tritonforge.pipeline.compile import CompiledVersion
 from tritonforge.pipeline.live import LiveServer
 from tritonforge.pipeline.plan import BuildOptions
 from tritonforge.pipeline.weights import weights_after, weights_in_force
-from tritonforge.repository.layout import find_version
+from tritonforge.repository.layout import engine_model_name, find_version
 from tritonforge.repository.lint import Finding, Severity, lint
 from tritonforge.repository.publish import Transaction
 from tritonforge.repository.render import render_engine, render_gateway
+from tritonforge.repository.render_ensemble import render_ensemble, render_parts
 from tritonforge.repository.serving import ServedVersion, read_served
+from tritonforge.spec.layout import GATEWAY
 from tritonforge.spec.load import LoadedSpec
 from tritonforge.spec.model import ModelSpec
 
@@ -52,7 +54,7 @@ def publish_versions(
         fresh = [item for item in compiled if not _came_first(loaded.repository, item, options, on_event)]
         if not fresh:
             return
-        staged = _render(loaded, model, fresh, transaction.staging)
+        staged = render_model(loaded, model, fresh, transaction.staging)
         _refuse_findings(lint(transaction.staging, beside=loaded.repository))
         on_event(f"{model.name}: publishing {', '.join(folder.name for folder in staged[:-1])}")
         if options.server is None:
@@ -79,18 +81,29 @@ def _came_first(repository: Path, item: CompiledVersion, options: BuildOptions, 
     return False
 
 
-def _render(loaded: LoadedSpec, model: ModelSpec, compiled: Sequence[CompiledVersion], staging: Path) -> list[Path]:
-    """The engine models, then the gateway that routes to them: the order in which they are put in place."""
+def render_model(
+    loaded: LoadedSpec, model: ModelSpec, compiled: Sequence[CompiledVersion], staging: Path
+) -> list[Path]:
+    """Engine models, what the layout puts around them, then the model that clients call: the order of publishing."""
     mount = loaded.spec.mount or str(loaded.repository)
     engines = [
         render_engine(item.version, item.engine, staging, mount=mount, manifest=item.manifest) for item in compiled
     ]
-    served = {version.number: version for version in read_served(loaded.repository / model.name)}
-    served |= {item.version.number: ServedVersion.of(item.version, item.engine, item.tokenizer) for item in compiled}
+    fresh = {item.version.number: ServedVersion.of(item.version, item.engine, item.tokenizer) for item in compiled}
+    served = {version.number: version for version in read_served(loaded.repository / model.name)} | fresh
+    in_order = [served[number] for number in sorted(served)]
     # Read again: others may have moved the traffic meanwhile. New versions get theirs once they are proved.
     in_force = weights_in_force(loaded.repository, model.name)
-    weights = weights_after(model, in_force, [item.version.number for item in compiled], from_spec=False)
-    return [*engines, render_gateway(model, [served[number] for number in sorted(served)], staging, weights=weights)]
+    weights = weights_after(model, in_force, list(fresh), from_spec=False)
+    if model.layout == GATEWAY:
+        return [*engines, render_gateway(model, in_order, staging, weights=weights)]
+    parts = [
+        part
+        for item in compiled
+        for part in render_parts(item.version, fresh[item.version.number], staging, manifest=item.manifest)
+    ]
+    public = render_ensemble(model.name, in_order, staging, weights=weights, repository=loaded.repository)
+    return [*engines, *parts, public]
 
 
 def _publish_live(
@@ -103,12 +116,14 @@ def _publish_live(
     on_event: OnEvent,
 ) -> None:
     with Client(server) as client:
-        live = LiveServer(client, gateway=model.name, engines=[folder.name for folder in staged[:-1]])
+        engines = [engine_model_name(model.name, item.version.number) for item in compiled]
+        parts = [folder.name for folder in staged[:-1] if folder.name not in engines]
+        live = LiveServer(client, gateway=model.name, engines=engines, parts=parts)
 
         def apply() -> None:
             live.take()
             for item in compiled:
-                live.run_tests(model.tests, item.version.number)
+                live.run_tests(model.tests, item.version.number, layout=model.layout)
 
         transaction.publish(staged, apply=apply, undo=live.take_back)
     on_event(f"{model.name}: loaded at {server}; {len(model.tests) * len(compiled)} of its tests asked and passed")

@@ -71,6 +71,7 @@ class Recipe:
         release: TensorRT-LLM release that builds and runs it; None for other engines.
         gpu_architecture: GPU that it is compiled for; None when it is not bound to one, or that is not known.
         tools: Versions of what builds it, by name.
+        notes: What a user should know about it, beside what the conversion has to say; one sentence each.
     """
 
     version: ResolvedVersion
@@ -79,7 +80,8 @@ class Recipe:
     engine_key: CacheKey | None = None
     release: str | None = None
     gpu_architecture: str | None = None
-    tools: Mapping[str, str] = field(default_factory=lambda: {"tritonforge": __version__})
+    tools: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
 
 def plan_conversion(ingredients: Ingredients, options: ConvertOptions, *, for_engine: str) -> Conversion:

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from tritonforge.repository.layout import list_models
+from tritonforge.repository.ensemble import EnsembleNames
+from tritonforge.repository.layout import PublishedModel, list_models
 from tritonforge.repository.publish import recover
+from tritonforge.repository.traffic import is_ensemble
 from tritonforge.server.launcher import RunningServer, start_embedded
 from tritonforge.server.options import ServerOptions
 
@@ -41,6 +43,14 @@ def with_engines(repository: Path, models: Sequence[str]) -> tuple[str, ...]:
         repository: The model repository.
         models: Names of Triton models, in the order in which they were asked for.
     """
-    engines = {model.name: [version.engine_model for version in model.versions] for model in list_models(repository)}
+    engines = {model.name: _models_behind(repository, model) for model in list_models(repository)}
     wanted = [name for model in models for name in (model, *engines.get(model, ()))]
     return tuple(dict.fromkeys(wanted))
+
+
+def _models_behind(repository: Path, model: PublishedModel) -> list[str]:
+    """Engine models of every version; of an ensemble also what stands around each, so that it can be asked by name."""
+    names = [version.engine_model for version in model.versions]
+    if is_ensemble(repository, model.name):
+        names += [part for version in model.versions for part in EnsembleNames(model.name, version.number).parts]
+    return names

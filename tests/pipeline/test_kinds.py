@@ -1,0 +1,37 @@
+"""Each kind of engine that forge.yaml takes can be built; those that serve a checkpoint as it is take it along."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from tests.pipeline.builds import build, states, write_spec
+from tritonforge.pipeline.kinds import KINDS
+from tritonforge.repository.layout import find_version
+from tritonforge.spec.engine import EngineSpec
+
+
+def test_every_kind_of_the_specification_has_a_row() -> None:
+    union, _ = get_args(EngineSpec)
+
+    assert {get_args(spec.model_fields["kind"].annotation)[0] for spec in get_args(union)} == set(KINDS)
+
+
+def test_a_kind_is_compiled_or_takes_the_checkpoint_along() -> None:
+    assert all((kind.build is None) != (kind.gather is None) for kind in KINDS.values())
+
+
+@pytest.mark.parametrize(("engine", "release"), [("{kind: vllm}", None), ('{kind: llmapi, release: "1.0.0"}', "1.0.0")])
+def test_a_checkpoint_is_taken_along_without_the_cache(
+    tiny_llama: Path, tmp_path: Path, engine: str, release: str | None
+) -> None:
+    result = build(write_spec(tmp_path, tiny_llama, versions=f"1: {{engine: {engine}}}"))
+
+    assert states(result) == {1: "new"}
+    published = find_version(tmp_path / "models", "tiny", 1)
+    assert published is not None
+    assert published.manifest.release == release
+    assert (published.folder / "checkpoint" / "model.safetensors").is_file()
+    assert not (tmp_path / "models.forge" / "cache").exists()

@@ -1,0 +1,49 @@
+"""Versions whose engine serves the Hugging Face checkpoint as it is: nothing is converted or compiled."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from tritonforge import __version__
+from tritonforge.artifacts import EngineArtifact, TokenizerArtifact
+from tritonforge.engine.served_checkpoint import prepare_served
+from tritonforge.errors import UsageBug
+from tritonforge.events import OnEvent
+from tritonforge.pipeline.recipe import Ingredients, Recipe
+from tritonforge.spec.llmapi import LlmApiEngineSpec
+from tritonforge.spec.vllm import VllmEngineSpec
+
+TextEngineSpec = VllmEngineSpec | LlmApiEngineSpec
+
+
+def plan_as_it_is(ingredients: Ingredients) -> Recipe:
+    """How a version of such a kind is made.
+
+    Raises:
+        SpecError: The limits do not fit the model.
+    """
+    source, spec = ingredients.source, _spec(ingredients.version.engine)
+    limits = ingredients.version.limits.fitted_to(source.config.max_position_embeddings)
+    release = spec.release if isinstance(spec, LlmApiEngineSpec) else None
+    tools = {"tritonforge": __version__, **({} if release is None else {"tensorrt_llm": release})}
+    return Recipe(version=replace(ingredients.version, limits=limits), source=source, release=release, tools=tools)
+
+
+def gather_as_it_is(recipe: Recipe, tokenizer: TokenizerArtifact, out: Path, *, on_event: OnEvent) -> EngineArtifact:
+    """Take the checkpoint of a version of such a kind along."""
+    source = recipe.source
+    return prepare_served(
+        _spec(recipe.version.engine),
+        source.folder,
+        out,
+        vocab_size=source.config.vocab_size,
+        tokenizer_kind=tokenizer.kind,
+        on_event=on_event,
+    )
+
+
+def _spec(engine: object) -> TextEngineSpec:
+    if not isinstance(engine, TextEngineSpec):
+        raise UsageBug(f"{type(engine).__name__} as an engine that serves a checkpoint as it is")
+    return engine
