@@ -34,6 +34,7 @@ class ResolvedVersion:
         checkpoint: Reference as written in the specification; relative paths are relative to its folder.
         limits: Its limits.
         serving: How Triton runs it; `default_max_tokens` leaves room for at least one token of prompt.
+        layout: Models in front of its engine.
     """
 
     model_name: str
@@ -42,6 +43,7 @@ class ResolvedVersion:
     checkpoint: str
     limits: LimitsSpec
     serving: ServingSpec
+    layout: Layout = GATEWAY
 
 
 class VersionSpec(ForgeModel):
@@ -131,6 +133,7 @@ class ModelSpec(ForgeModel):
             checkpoint=self.checkpoint if version.checkpoint is None else version.checkpoint,
             limits=limits,
             serving=serving,
+            layout=self.layout,
         )
 
 
