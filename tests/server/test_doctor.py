@@ -3,8 +3,9 @@ from pathlib import Path
 
 import pytest
 
+from tritonforge.checks import FAIL, OK, WARN
 from tritonforge.server import doctor
-from tritonforge.server.doctor import FAIL, OK, WARN, examine
+from tritonforge.server.doctor import examine
 
 
 def test_every_check_has_a_status_and_every_problem_a_detail(tmp_path: Path):

@@ -17,12 +17,11 @@ import pytest
 from docker.errors import DockerException
 
 from tests.support.standin_image import FOLDER, image_tar
+from tritonforge.engine.tensorrt_llm.docker_engine import GPU_HOOK
 from tritonforge.launch.command import Command
 from tritonforge.launch.process import Process
 
 START_S = 30.0
-# Docker gives containers GPUs when it finds this program at its start, and runs it for each of them. Ours does nothing.
-GPU_HOOK = "nvidia-container-runtime-hook"
 
 
 @dataclass
@@ -79,7 +78,9 @@ def own_engine(*, gives_gpus: bool = True) -> Iterator[DockerEngine]:
         (folder / "bin").mkdir()
         if gives_gpus:
             hook = folder / "bin" / GPU_HOOK
-            hook.write_text("#!/bin/sh\ncat >/dev/null\n")
+            hook.write_text(
+                "#!/bin/sh\ncat >/dev/null\n"
+            )  # found at the start, run for each container; it does nothing
             hook.chmod(0o755)
         address = f"unix://{folder}/s"
         argv = (

@@ -6,10 +6,12 @@ from pathlib import Path
 
 import click
 
+from tritonforge.checks import FAIL, INFO, OK, WARN
 from tritonforge.cli.output import json_option, print_json
-from tritonforge.server.doctor import FAIL, OK, WARN, examine
+from tritonforge.engine.tensorrt_llm.doctor import examine_builders
+from tritonforge.server.doctor import examine
 
-COLOURS = {OK: "green", WARN: "yellow", FAIL: "red"}
+COLOURS = {OK: "green", INFO: "cyan", WARN: "yellow", FAIL: "red"}
 
 
 @click.command()
@@ -18,7 +20,7 @@ COLOURS = {OK: "green", WARN: "yellow", FAIL: "red"}
 @click.pass_context
 def command(context: click.Context, folder: Path, *, as_json: bool) -> None:
     """Check what this machine can do. The exit code is 1 when something that is needed does not work."""
-    checks = examine(folder)
+    checks = [*examine(folder), *examine_builders()]
     failed = any(check.status == FAIL for check in checks)
     if as_json:
         print_json({"ok": not failed, "checks": checks})

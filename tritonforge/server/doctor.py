@@ -8,17 +8,14 @@ import platform
 import shutil
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
+from tritonforge.checks import FAIL, OK, WARN, Check
 from tritonforge.errors import ServerError, ToolMissing
 from tritonforge.server.embedded import INSTALL_HINT, check_platform, find_installation, find_libpython
 from tritonforge.server.options import LOOPBACK, ServerOptions
 from tritonforge.server.ports import is_free
 
-OK = "ok"
-WARN = "warn"
-FAIL = "fail"
 # The embedded server needs numpy 1.26, which has wheels for these two; older ones lack parts of the language.
 PYTHONS = ((3, 11), (3, 12))
 GIB = 1024**3
@@ -28,23 +25,6 @@ SOME_MEMORY_BYTES = 8 * GIB
 LITTLE_DISK_BYTES = 2 * GIB
 SOME_DISK_BYTES = 20 * GIB
 CPU_FLAGS = ("avx2", "avx512f", "avx512_bf16", "avx512_vnni", "avx_vnni", "amx_int8", "amx_bf16")
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """One finding.
-
-    Args:
-        name: What was looked at.
-        status: ``ok``, ``warn`` (something will be missing or slow) or ``fail`` (something needed does not work).
-        detail: What was found.
-        fix: What to do about it; empty when it is ok.
-    """
-
-    name: str
-    status: str
-    detail: str
-    fix: str = ""
 
 
 def examine(folder: Path) -> list[Check]:

@@ -18,13 +18,15 @@ from tritonforge.errors import ContainerError
 _ANSWER_S = 600
 _KNOCK_S = 10.0
 _UNIX = "unix://"
-_TOOLKIT = (
+# The program of the NVIDIA Container Toolkit by which an engine finds that it can give containers GPUs.
+GPU_HOOK = "nvidia-container-runtime-hook"
+TOOLKIT_HINT = (
     "install the NVIDIA Container Toolkit, then: sudo nvidia-ctk runtime configure --runtime=docker && "
     "sudo systemctl restart docker"
 )
 # What the engine says → what it means, and what to do.
 _REFUSALS = (
-    ("could not select device driver", "it cannot give a container GPUs: it has no NVIDIA runtime", _TOOLKIT),
+    ("could not select device driver", "it cannot give a container GPUs: it has no NVIDIA runtime", TOOLKIT_HINT),
     ("unsatisfied condition", "the image needs a newer NVIDIA driver", "update the driver, or take an older release"),
     ("unknown device", "it does not have the GPUs asked for", "compare engine.gpus with the output of nvidia-smi"),
     ("nvidia-container-cli", "it cannot give a container GPUs", "see whether nvidia-smi works on this machine"),
