@@ -1,4 +1,4 @@
-"""Whatever is divided over ranks is, joined again, the source to the bit; the joiner shares no code with the package."""
+"""Whatever is divided over ranks is the source again once it is joined, by code that shares nothing with ours."""
 
 import json
 from pathlib import Path

@@ -1,6 +1,6 @@
 """The ranks of a TensorRT-LLM checkpoint joined again, without any code of the package: only file names and shapes.
 
-Both sides give the same names: ``embedding``, ``head``, ``final_norm``, and for each layer ``0.q.weight``, ``0.k.bias``…
+Both sides give the same names: ``embedding``, ``head``, ``final_norm``, and by layer ``0.q.weight``, ``0.k.bias``, …
 """
 
 import json

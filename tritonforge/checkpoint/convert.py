@@ -33,7 +33,7 @@ from tritonforge.releases.table import find_release
 
 # Whole tensors that are under way may take this much together; the rest of a gigabyte is for Python and numpy.
 _BUDGET_BYTES = 512 << 20
-_BLOCK_BYTES = 1 << 20  # what passes from file to file at a time: it stays in the cache of a core
+_BLOCK_BYTES = 512 << 10  # what passes from file to file at a time: it stays in the cache of a core
 _TASK_BYTES = 16 << 20
 _MOST_THREADS = 4
 

@@ -80,13 +80,13 @@ class RankFiles:
                 self._files[share.file].write(share.form.name, row * row_bytes, values)
 
     def close(self) -> None:
-        """Close them, once all is written.
+        """Close them, once all is written. As after a copy, the disk has them some seconds later.
 
         Raises:
             CheckpointError: The disk did not take it.
         """
         while self._files:
-            self._files.pop().close()
+            self._files.pop().close(sync=False)
 
     def discard(self) -> None:
         """Close and remove them."""

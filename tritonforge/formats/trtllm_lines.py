@@ -44,5 +44,5 @@ def _llama_json(values: dict[str, object], config: TrtllmConfig, features: Set[s
         values |= {"moe_num_experts": 0, "moe_top_k": 0}
     quantization = values["quantization"]
     if "exclude_lm_head" in features and isinstance(quantization, dict):
-        values["quantization"] = {**quantization, "exclude_modules": ["lm_head"]}
+        values["quantization"] = {"exclude_modules": ["lm_head"], **quantization}
     return values

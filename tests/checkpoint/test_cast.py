@@ -1,0 +1,31 @@
+"""Casts round as the reference types do, for every value that there is."""
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from tritonforge.checkpoint.cast import cast_into, cast_values
+from tritonforge.formats.safetensors import DTYPES
+
+
+def test_every_bfloat16_becomes_the_float16_that_rounding_gives() -> None:
+    values = np.arange(1 << 16, dtype=np.uint16).view(ml_dtypes.bfloat16)
+    with np.errstate(all="ignore"):
+        expected = values.astype(np.float32).astype(np.float16)
+    number = ~np.isnan(expected)
+    made = cast_values(values, "F16")
+    assert made[number].tobytes() == expected[number].tobytes()
+    assert np.isnan(made[~number]).all()
+
+
+@pytest.mark.parametrize("stored", ["F32", "F16", "BF16"])
+@pytest.mark.parametrize("code", ["F32", "F16", "BF16"])
+def test_casts_equal_those_by_way_of_float32(stored: str, code: str) -> None:
+    random = np.random.default_rng(0)
+    values = (random.standard_normal((37, 11)) * 10.0 ** random.integers(-9, 4, (37, 11))).astype(DTYPES[stored])
+    expected = values.astype(np.float32).astype(DTYPES[code])
+    assert cast_values(values, code).tobytes() == expected.tobytes()
+
+
+def test_nothing_is_cast_into_nothing() -> None:
+    cast_into(np.empty((0, 3), ml_dtypes.bfloat16), np.empty((0, 3), np.float16))
