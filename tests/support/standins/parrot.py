@@ -84,7 +84,8 @@ class Parrot:
             progress.text = text
         for word in parameters.get("stop") or ():
             if word in progress.text and not parameters.get("deaf"):
-                progress.text = progress.text[: progress.text.index(word)]
+                kept = len(word) if parameters.get("include_stop_str_in_output") else 0
+                progress.text = progress.text[: progress.text.index(word) + kept]
                 progress.reason = "stop"
 
     def _count(self, **changes):

@@ -38,7 +38,7 @@ OUTPUTS = {
 PARAMETERS = {
     "max_tokens": int, "min_tokens": int, "temperature": float, "top_k": int, "top_p": float, "seed": int,
     "repetition_penalty": float, "presence_penalty": float, "frequency_penalty": float, "stop": list,
-    "stop_token_ids": list, "ignore_eos": bool, "bad_words": list, "logprobs": int,
+    "include_stop_str_in_output": bool, "stop_token_ids": list, "ignore_eos": bool, "bad_words": list, "logprobs": int,
 }  # fmt: skip
 LOG_PROB = -0.5
 

@@ -71,6 +71,8 @@ class Text:
         finish_reason: `stop` or `length` in the last event, when the engine gives it.
         log_probs: One per token, when they were asked for and the engine has them.
         cum_log_prob: Their sum since the start of the answer, when the engine gives it.
+        retracted: How many characters at the end of earlier events the engine takes back: those of a stop word that it
+            found when it had sent the word's start.
     """
 
     text: str
@@ -79,6 +81,7 @@ class Text:
     finish_reason: str | None = None
     log_probs: tuple[float, ...] = ()
     cum_log_prob: float | None = None
+    retracted: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,6 +55,7 @@ class PassedText:
             self._counted = (self._counted or 0) + event.tokens
         if event.prompt_tokens is not None:
             self.prompt_tokens = event.prompt_tokens
+        self._shape.retract(event.retracted)
         self._texts.append(event.text)
         shown = self._shape.push(self._without_first_space(event.text))
         self.finish_reason = event.finish_reason

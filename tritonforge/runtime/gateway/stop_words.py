@@ -36,6 +36,10 @@ class StopWords:
         shown, self._held = self._held[: len(self._held) - keep], self._held[len(self._held) - keep :]
         return shown
 
+    def retract(self, count: int) -> None:
+        """Forget the last characters, as far as they were not shown yet."""
+        self._held = self._held[: max(0, len(self._held) - count)]
+
     def finish(self) -> str:
         """What was held back, once no more text can come."""
         shown, self._held = self._held, ""

@@ -34,6 +34,10 @@ class TextShape:
         """What of the text so far may be shown now."""
         return self._shape(text if self._placeholder is None else self._placeholder.push(text))
 
+    def retract(self, count: int) -> None:
+        """Forget the last characters, as far as they were held back as the start of a stop word."""
+        self._stop_words.retract(count)
+
     def settle(self) -> str:
         """What was held back for the placeholder, which may still hold a stop word; then call `finish`."""
         return "" if self._placeholder is None else self._shape(self._placeholder.finish())

@@ -80,19 +80,21 @@ class _Reader:
         if reason not in {"", "None", *_REASONS}:
             return Failure(f"it gave the request up: finish_reason is {reason!r}")
         ended = reason in _REASONS
-        return Text(
-            text=self._new(found[0].decode("utf-8", "replace"), ended=ended), finish_reason=reason if ended else None
-        )
+        new, retracted = self._new(found[0].decode("utf-8", "replace"), ended=ended)
+        return Text(new, finish_reason=reason if ended else None, retracted=retracted)
 
-    def _new(self, whole: str, *, ended: bool) -> str:
+    def _new(self, whole: str, *, ended: bool) -> tuple[str, int]:
+        """What is new in a text, and how many characters before it are taken back."""
         # A character whose last bytes are still to come may be shown as a mark that the next response takes back.
         shown = whole if ended else whole.rstrip(_CUT_CHARACTER)
+        if ended and self._repeats and self._seen.startswith(shown):
+            return "", len(self._seen) - len(shown)  # without the start of a stop word
         if self._repeats and not shown.startswith(self._seen):
             self._repeats = False  # an engine that sends only what is new
         if not self._repeats:
-            return whole
+            return whole, 0
         new, self._seen = shown[len(self._seen) :], shown
-        return new
+        return new, 0
 
 
 def _sampling_inputs(request: TextRequest) -> dict[str, Array]:

@@ -75,6 +75,8 @@ def sampling_parameters(request: TextRequest, prompt: Prompt, version: ServedVer
         "frequency_penalty": sampling.frequency_penalty,
         "seed": sampling.random_seed,
         "stop": list(request.stop_words) or None,
+        # So that the gateway sees the word itself, and cuts there whatever the engine has sent before.
+        "include_stop_str_in_output": True if request.stop_words else None,
         "bad_words": list(request.bad_words) or None,
         "logprobs": 0 if request.return_log_probs else None,  # the chosen token's alone
         **_end(request, version),
