@@ -8,7 +8,7 @@ from typing import Any
 from tritonforge.checks import INFO, OK, Check
 from tritonforge.engine.tensorrt_llm.docker_engine import GPU_HOOK, TOOLKIT_HINT, connected, refusals
 from tritonforge.engine.tensorrt_llm.local import find_program, installed_version
-from tritonforge.errors import BuildError
+from tritonforge.errors import BuildError, ToolMissing
 
 DOCKER, RUNTIME = "docker", "nvidia runtime"
 
@@ -44,6 +44,9 @@ def _runtime(found: dict[str, Any]) -> Check:
 def _program(search_path: str | None) -> Check:
     try:
         program = find_program(search_path)
+    except ToolMissing as error:
+        return Check("trtllm-build", INFO, "not on PATH", f"to build with executor: local: {error.hint}")
+    try:
         return Check("trtllm-build", OK, f"{installed_version(program)} at {program}")
     except BuildError as error:
         return Check("trtllm-build", INFO, error.message, f"to build with executor: local: {error.hint or ''}")
