@@ -90,7 +90,7 @@ def test_llama(tmp_path: Path, stored: str, kv_heads: int, target: str, alpha: f
             dtype=target,
             precision="int8_smoothquant",
             smoothquant=SmoothQuant(alpha, per_channel, per_token),
-            activation_ranges=write_ranges(source, tmp_path / "ranges.safetensors"),
+            activation_ranges=write_ranges(source, tmp_path / "ranges.safetensors", shared=False),
         )
         out = tmp_path / f"out-{per_channel}-{per_token}"
         convert(source, out, options)
@@ -128,7 +128,7 @@ def test_chatglm(tmp_path: Path, stored: str, target: str, alpha: float) -> None
             dtype=target,
             precision="int8_smoothquant",
             smoothquant=SmoothQuant(alpha, per_channel, per_token),
-            activation_ranges=write_ranges(source, tmp_path / "ranges.safetensors"),
+            activation_ranges=write_ranges(source, tmp_path / "ranges.safetensors", shared=False),
         )
         out = tmp_path / f"out-{per_channel}-{per_token}"
         convert(source, out, options)
