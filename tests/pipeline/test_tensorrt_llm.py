@@ -12,7 +12,7 @@ from tests.pipeline.builds import INT8, build, states, write_spec
 from tests.support.checkpoints import write_llama
 from tests.support.standin_tool import install_standin
 from tritonforge.cli.main import run
-from tritonforge.errors import BuildError, CommandFailed, SpecError, ToolMissing, UnsupportedModel
+from tritonforge.errors import BuildError, CommandFailed, RepositoryError, SpecError, ToolMissing, UnsupportedModel
 from tritonforge.pipeline.plan import BuildOptions
 from tritonforge.pipeline.preview import Preview, preview_spec
 from tritonforge.repository.layout import find_version
@@ -184,6 +184,13 @@ def test_what_the_release_refuses_of_the_checkpoint_is_refused_before_any_work(t
     spec = spec_of(tmp_path, write_llama(tmp_path / "checkpoint", mlp_bias=True))
 
     refused_in_the_plan(spec, UnsupportedModel, "bias")
+
+
+def test_several_copies_of_an_engine_are_refused_before_any_work(tmp_path: Path) -> None:
+    more = LIMITS + "    serving: {instance_group: [{count: 2}]}\n"
+    spec = spec_of(tmp_path, write_llama(tmp_path / "checkpoint"), more=more)
+
+    refused_in_the_plan(spec, RepositoryError, "has 2 copies; expected 1")
 
 
 def test_a_missing_file_of_activation_ranges_is_refused_before_any_work(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from tritonforge.pipeline.cache_key import CacheKey
 from tritonforge.pipeline.machine import Machine
 from tritonforge.pipeline.recipe import Ingredients, Recipe, plan_conversion
 from tritonforge.releases.table import find_release
+from tritonforge.repository.tensorrt_llm import place_engine
 from tritonforge.spec.tensorrt_llm import TensorRtLlmEngineSpec
 
 KIND = "tensorrt_llm"
@@ -36,8 +37,10 @@ def plan_tensorrt_llm(ingredients: Ingredients) -> Recipe:
         SpecError: The release cannot do what is asked for, or the limits do not fit the model.
         CheckpointError: The release cannot take the checkpoint like that.
         BuildError: The GPUs of this machine are not those that the engine is for.
+        RepositoryError: Its instance groups ask for what the backend cannot do.
     """
     spec = _spec(ingredients.version.engine)
+    place_engine(ingredients.version)  # what cannot be rendered is not compiled for an hour first
     release = find_release(spec.release)
     limits = ingredients.version.limits.fitted_to(ingredients.source.config.max_position_embeddings)
     conversion = plan_conversion(ingredients, _convert_options(spec, ingredients), for_engine=KIND)
