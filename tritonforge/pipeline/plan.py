@@ -17,6 +17,7 @@ from tritonforge.pipeline.recipe import Ingredients, Recipe
 from tritonforge.pipeline.weights import weights_after, weights_in_force
 from tritonforge.repository.layout import find_version
 from tritonforge.repository.manifest import Manifest
+from tritonforge.spec.layout import GATEWAY
 from tritonforge.spec.load import LoadedSpec
 from tritonforge.spec.model import ModelSpec, ResolvedVersion
 
@@ -189,7 +190,9 @@ def _plan(context: BuildContext, version: ResolvedVersion) -> VersionPlan:
     source = context.loaded.resolve(version.checkpoint)
     digest = context.sources.digest(source)
     parts = {"engine": version.engine, "limits": version.limits, "serving": version.serving}
-    settings = {name: part.model_dump(mode="json") for name, part in parts.items()}
+    settings: dict[str, object] = {name: part.model_dump(mode="json") for name, part in parts.items()}
+    if version.layout != GATEWAY:  # the default is left out: digests of what was published before there was a choice
+        settings["layout"] = version.layout
     plan = VersionPlan(version, source, digest, settings, digest_of(settings), "new")
     published = find_version(context.loaded.repository, version.model_name, version.number)
     if published is not None:

@@ -12,7 +12,9 @@ from tritonforge.pipeline.context import BuildContext
 from tritonforge.pipeline.explain import CacheLook, explain
 from tritonforge.pipeline.kinds import KINDS
 from tritonforge.pipeline.plan import BuildOptions, VersionPlan, plan_build
+from tritonforge.repository.ensemble import EnsembleNames
 from tritonforge.repository.layout import CONFIG_NAME, engine_model_name, serving_folder
+from tritonforge.spec.layout import GATEWAY
 from tritonforge.spec.load import LoadedSpec
 
 
@@ -125,4 +127,7 @@ def _files(plans: Sequence[VersionPlan]) -> list[str]:
                 f"{serving_folder(gateway, version.number)}/",
             ]
         )
+        if version.layout != GATEWAY:
+            parts = EnsembleNames(version.model_name, version.number).parts
+            files |= dict.fromkeys(f"{part}/{name}" for part in parts for name in (CONFIG_NAME, f"{version.number}/"))
     return sorted(files)
