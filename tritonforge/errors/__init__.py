@@ -17,6 +17,7 @@
     │   └─ ToolMissing
     ├─ RepositoryError               exit 5
     │   ├─ ConfigInvalid
+    │   ├─ EngineMismatch
     │   ├─ PublishFailed
     │   ├─ RepositoryLocked
     │   └─ TemplateError
@@ -68,6 +69,7 @@ from tritonforge.errors.client import (
 )
 from tritonforge.errors.repository import (
     ConfigInvalid,
+    EngineMismatch,
     PublishFailed,
     RepositoryError,
     RepositoryLocked,
@@ -87,6 +89,7 @@ __all__ = [
     "ConnectFailed",
     "ContainerError",
     "CorruptFile",
+    "EngineMismatch",
     "InvalidRequest",
     "MissingWeight",
     "ModelNotFound",

@@ -30,6 +30,10 @@ class ConfigInvalid(RepositoryError):
         self.problem = problem
 
 
+class EngineMismatch(RepositoryError):
+    """An engine does not fit the server or the GPU that is to run it: it is not loaded."""
+
+
 class PublishFailed(RepositoryError):
     """A version could not be published; the repository is as it was before."""
 
