@@ -11,6 +11,7 @@ import pytest
 
 from tests.runtime.gateway.requests import inputs_of
 from tests.runtime.gateway.versions import END, version
+from tritonforge.runtime.gateway import gateway as gateway_module
 from tritonforge.runtime.gateway.answer import Usage
 from tritonforge.runtime.gateway.engine import Ended, EngineCall, Event, Failure, Mailbox, Tokens
 from tritonforge.runtime.gateway.errors import Status
@@ -31,6 +32,7 @@ class ScriptedEngine:
     deaf_stops: int = 0
     calls: list[EngineCall] = field(default_factory=list)
     stops: list[str] = field(default_factory=list)
+    hung_up: list[str] = field(default_factory=list)
     running: int = 0
     most_running: int = 0
 
@@ -42,6 +44,10 @@ class ScriptedEngine:
         self.stops.append(stop.request_id)
         if len(self.stops) > self.deaf_stops:
             self._stopped.set()
+
+    def hang_up(self, call: EngineCall) -> None:
+        self.hung_up.append(call.request_id)
+        self._stopped.set()
 
     async def _play(self, mailbox: Mailbox) -> None:
         self._stopped = asyncio.Event()
@@ -193,6 +199,13 @@ def test_a_stop_that_overtakes_its_request_is_repeated() -> None:
     engine = ScriptedEngine([None], deaf_stops=1)
     serve(engine, Client(gone=True))
     assert engine.stops == [engine.calls[0].request_id] * 2
+
+
+def test_an_engine_that_is_deaf_to_stops_is_hung_up_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gateway_module, "_STOP_PATIENCE_S", 0.001)
+    engine = ScriptedEngine([None], deaf_stops=100)
+    serve(engine, Client(gone=True))
+    assert engine.hung_up == [engine.calls[0].request_id]
 
 
 def test_an_engines_error_carries_its_name() -> None:

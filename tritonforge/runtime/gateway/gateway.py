@@ -181,6 +181,8 @@ class Gateway:
             if await _ended_within(mailbox, _STOP_PATIENCE_S):
                 return
         _log.warning("engine model %s goes on with request %s after its stop", call.engine_model, call.request_id)
+        # Else the stream of every such request would stay open for as long as the gateway lives.
+        self._engine.hang_up(call)
 
     async def _stop(self, call: EngineCall) -> None:
         stop = DIALECTS[call.dialect].stop_call(call)
