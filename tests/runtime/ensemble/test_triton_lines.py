@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -146,3 +147,15 @@ def test_a_batch_names_the_prompt_that_is_wrong(server: RunningServer) -> None:
     assert "text_input is empty; expected a prompt of at least one character (prompt 2 of 2 in the batch)" in str(
         answer.error
     )
+
+
+def test_pieces_keep_their_order_in_many_streams_at_once(server: RunningServer) -> None:
+    prompts = [f"{number} models and {PROMPT * 3}" for number in range(12)]
+
+    def stream(prompt: str) -> str:
+        asked = {"max_tokens": 400, "stream": np.array([[True]])}
+        answer = ask(server.grpc_url, name_of("0.16.0"), [prompt], **asked)
+        return answer.error or "".join(answer.texts)
+
+    with ThreadPoolExecutor(len(prompts)) as pool:
+        assert list(pool.map(stream, prompts)) == prompts
