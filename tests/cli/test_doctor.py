@@ -11,17 +11,9 @@ def test_doctor_reports_every_check_as_json(tmp_path: Path, capsys: pytest.Captu
     code = run(["doctor", "--folder", str(tmp_path), "--json"])
     report = json.loads(capsys.readouterr().out)
     assert code == (0 if report["ok"] else 1)
-    assert {
-        "python",
-        "libpython",
-        "nvidia-pytriton",
-        "port 8001",
-        "memory",
-        "disk",
-        "cpu",
-        "docker",
-        "trtllm-build",
-    } <= {check["name"] for check in report["checks"]}
+    names = {check["name"] for check in report["checks"]}
+    assert {"python", "libpython", "nvidia-pytriton", "port 8001", "memory", "disk", "cpu"} <= names
+    assert {"docker", "trtllm-build"} <= names
 
 
 def test_doctor_fails_when_something_needed_is_missing(

@@ -78,9 +78,7 @@ def own_engine(*, gives_gpus: bool = True) -> Iterator[DockerEngine]:
         (folder / "bin").mkdir()
         if gives_gpus:
             hook = folder / "bin" / GPU_HOOK
-            hook.write_text(
-                "#!/bin/sh\ncat >/dev/null\n"
-            )  # found at the start, run for each container; it does nothing
+            hook.write_text("#!/bin/sh\ncat >/dev/null\n")  # the engine runs it for each container; it does nothing
             hook.chmod(0o755)
         address = f"unix://{folder}/s"
         argv = (

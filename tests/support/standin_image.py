@@ -19,6 +19,7 @@ from tritonforge.releases.table import find_release
 
 STANDIN = Path(__file__).parent / "standin" / "trtllm_build.py"
 FOLDER = "/opt/standin"
+SHELL = "/bin/sh"
 # What the program imports, and what argparse and tracebacks do when they are needed.
 MODULES = (
     "argparse, copy, json, linecache, locale, os, pathlib, shutil, signal, sys, textwrap, time, tokenize, traceback"
@@ -63,7 +64,7 @@ def _interpreter() -> str:
 
 @cache
 def _files_of_python() -> tuple[Path, ...]:
-    """The interpreter, its shared libraries, and the modules of its library that the program imports."""
+    """The interpreter and a shell, their shared libraries, and the modules of its library that the program imports."""
     report = (
         f"import {MODULES}\nfor module in list(sys.modules.values()):\n  print(getattr(module, '__file__', None) or '')"
     )
@@ -72,10 +73,10 @@ def _files_of_python() -> tuple[Path, ...]:
     )
     modules = {Path(line) for line in asked.stdout.splitlines() if line.startswith("/")}
     landmark = Path(json.__file__).parents[1] / "os.py"
-    programs = [_interpreter(), *(str(path) for path in modules if path.suffix == ".so")]
+    programs = [_interpreter(), SHELL, *(str(path) for path in modules if path.suffix == ".so")]
     linked = subprocess.run(["ldd", *programs], capture_output=True, text=True, timeout=60, check=True).stdout
     libraries = {Path(path) for path in re.findall(r"(/\S+\.so[.\d]*) \(0x", linked)}
-    return tuple(sorted({Path(_interpreter()), landmark, *modules, *libraries}))
+    return tuple(sorted({Path(_interpreter()), Path(SHELL), landmark, *modules, *libraries}))
 
 
 def _stripped(path: Path, folder: Path) -> Path:

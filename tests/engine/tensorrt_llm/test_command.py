@@ -35,7 +35,8 @@ def test_a_container_runs_as_the_caller_with_a_home():
     command = planned(executor="docker")
 
     assert command.user == f"{os.getuid()}:{os.getgid()}"
-    assert command.env == {"HOME": "/tmp", "USER": "tritonforge", "LOGNAME": "tritonforge"}
+    named = {"HOME": "/tmp", "USER": "tritonforge", "LOGNAME": "tritonforge"}
+    assert command.env == {"PYTHONUNBUFFERED": "1", **named}
     assert command.shm_bytes >= 2**30
 
 
@@ -61,7 +62,7 @@ def test_the_local_program_sees_this_machine():
     assert (command.image, command.mounts, command.user) == (None, (), "")
     assert value_of(command, "--checkpoint_dir") == "/data/checkpoint"
     assert value_of(command, "--output_dir") == command.cwd == "/data/out"
-    assert command.env == {"CUDA_VISIBLE_DEVICES": "1,3"}
+    assert command.env == {"PYTHONUNBUFFERED": "1", "CUDA_VISIBLE_DEVICES": "1,3"}
 
 
 def test_relative_folders_are_made_absolute():

@@ -25,7 +25,8 @@ def options(command: BuildCommand = COMMAND, traits: EngineTraits | None = None)
 def test_the_command_becomes_a_container():
     made = options()
 
-    assert (made["image"], made["command"]) == ("image:1", ["trtllm-build", "--workers", "1"])
+    assert made["image"] == "image:1"
+    assert made["command"] == ["/bin/sh", "-c", 'exec "$@" 2>&1', "sh", "trtllm-build", "--workers", "1"]
     assert (made["user"], made["working_dir"], made["environment"]) == ("1000:1000", "/out", {"HOME": "/tmp"})
     assert (made["name"], made["labels"], made["shm_size"]) == ("name", {"a": "b"}, 2**30)
     assert made["mounts"] == [

@@ -141,7 +141,7 @@ def test_an_engine_without_nvidias_runtime_says_what_to_install(tmp_path: Path):
 
 def test_a_refused_option_shows_what_argparse_says(builds: Builds):
     with pytest.raises(CommandFailed, match="unrecognized arguments: --max_output_len 64") as caught:
-        builds.run(release="0.9.0", image=builds.engine.standin("0.16.0"))
+        builds.run(release="0.9.0", image=builds.engine.standin("0.16.0"), env={"STANDIN_SAYS": "0.9.0"})
     assert caught.value.returncode == 2
     assert "another release than engine.release" in (caught.value.hint or "")
 
@@ -155,6 +155,13 @@ def test_a_failure_shows_the_last_lines_the_code_and_the_log(builds: Builds):
     assert "free disk space" in (error.hint or "")
     assert len(error.tail) == 20
     assert sum("building layer" in line for line in builds.log.read_text().splitlines()) == 3000
+    assert builds.left() == ["build.log", "checkpoint"]
+
+
+def test_an_image_of_another_release_is_stopped_as_soon_as_it_says_so(builds: Builds):
+    with pytest.raises(BuildError, match=r"trtllm-build is of TensorRT-LLM 0\.16\.0; expected 0\.17\.0") as caught:
+        builds.run(release="0.17.0", image=builds.engine.standin("0.16.0"), env={"STANDIN_HANG": "1"})
+    assert "engine.image" in (caught.value.hint or "")
     assert builds.left() == ["build.log", "checkpoint"]
 
 
@@ -175,8 +182,9 @@ def test_an_image_that_is_not_there_is_not_pulled(builds: Builds):
 
 
 def test_an_image_without_trtllm_build_says_so(builds: Builds):
-    with pytest.raises(ContainerError, match="could not start the container: the image has no such program"):
+    with pytest.raises(CommandFailed, match="exited with 127") as caught:
         builds.run(env={"PATH": "/nowhere"})
+    assert f"see whether {builds.engine.standin('0.16.0')} has trtllm-build" in (caught.value.hint or "")
 
 
 def test_an_interruption_ends_the_container(builds: Builds):

@@ -17,8 +17,10 @@ NOTICE = "stand-in for a TensorRT-LLM engine: made by a test program, no engine"
 
 def main() -> None:
     release = json.loads(Path(__file__).with_name("release.json").read_text())
+    version = os.environ.get("STANDIN_SAYS", release["name"])
+    say(f"[TensorRT-LLM] TensorRT-LLM version: {version}")  # as importing it does
     options = vars(parser_of(release).parse_args())
-    say(f"[TensorRT-LLM] TensorRT-LLM version: {release['name']} ({NOTICE})")
+    say(NOTICE)
     checkpoint, out = Path(options["checkpoint_dir"]), Path(options["output_dir"])
     config = read_checkpoint(checkpoint)
     misbehave(out)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from tritonforge.artifacts import CheckpointArtifact, EngineArtifact
@@ -19,6 +20,9 @@ from tritonforge.staging import staged_folder
 
 # Releases before 0.11 leave the timings of kernels under this name in the folder that they were started in.
 _TIMING_CACHE = "model.cache"
+# What importing TensorRT-LLM prints (from memory of it): known after seconds instead of at the end of the build.
+_SAYS_VERSION = re.compile(r"TensorRT-LLM version: (?P<version>\d\S*)")
+_RELEASE_HINT = "an engine runs with the release that built it: correct engine.release, or engine.image"
 
 
 def build_engine(
@@ -57,13 +61,29 @@ def build_engine(
     executor = executor or executor_for(spec)
     with naming(out), staged_folder(out, replace=True) as folder:
         command = plan_command(spec, limits, dtype=checkpoint.config.dtype, checkpoint=checkpoint.path, out=folder)
-        executor.run(command, log=log, on_event=on_event)
+        executor.run(command, log=log, on_event=_watching(spec, log, on_event))
         (folder / _TIMING_CACHE).unlink(missing_ok=True)
         made = read_engine_folder(folder)
         check_engine(made, spec, limits, folder=out, log=log)
     return EngineArtifact(
         path=out, kind=spec.kind, files=made.files, vocab_size=made.vocab_size, weights_bytes=made.weights_bytes
     )
+
+
+def _watching(spec: TensorRtLlmEngineSpec, log: Path, on_event: OnEvent) -> OnEvent:
+    """Pass each line on, and end the build at the line that shows another release: its engine would be refused."""
+
+    def watch(line: str) -> None:
+        on_event(line)
+        said = _SAYS_VERSION.search(line)
+        if said is not None and not same_release(said["version"], spec.release):
+            raise BuildError(
+                f"trtllm-build is of TensorRT-LLM {said['version']}; expected {spec.release}, the spec's "
+                f"engine.release (log: {log})",
+                hint=_RELEASE_HINT,
+            )
+
+    return watch
 
 
 def check_engine(made: EngineInfo, spec: TensorRtLlmEngineSpec, limits: LimitsSpec, *, folder: Path, log: Path) -> None:
@@ -83,7 +103,7 @@ def check_engine(made: EngineInfo, spec: TensorRtLlmEngineSpec, limits: LimitsSp
         raise BuildError(
             f"{folder}: the engine is of TensorRT-LLM {made.version}; expected {spec.release}, the spec's "
             f"engine.release (log: {log})",
-            hint="an engine runs with the release that built it: correct engine.release, or engine.image",
+            hint=_RELEASE_HINT,
         )
     differences = [
         f"{name} is {found}, expected {asked}"

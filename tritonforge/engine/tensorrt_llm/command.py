@@ -22,6 +22,8 @@ ENGINE_IN_CONTAINER = "/tritonforge/engine"
 SHARED_MEMORY_BYTES = 2 * 1024**3
 # The caller's uid has no entry in the container's /etc/passwd: no home, and no name for what asks for one.
 ENV_IN_CONTAINER = {"HOME": "/tmp", "USER": "tritonforge", "LOGNAME": "tritonforge"}
+# Each line is told when it is written, not when some buffer is full.
+ENV = {"PYTHONUNBUFFERED": "1"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +88,7 @@ def plan_command(
     if spec.executor == "local":
         argv = build_argv(spec, limits, dtype=dtype, checkpoint=str(checkpoint), out=str(out))
         visible = {"CUDA_VISIBLE_DEVICES": ",".join(map(str, spec.gpus))} if spec.gpus else {}
-        return BuildCommand(argv, cwd=str(out), gpus=gpus, env=visible)
+        return BuildCommand(argv, cwd=str(out), gpus=gpus, env=ENV | visible)
     return BuildCommand(
         build_argv(spec, limits, dtype=dtype, checkpoint=CHECKPOINT_IN_CONTAINER, out=ENGINE_IN_CONTAINER),
         cwd=ENGINE_IN_CONTAINER,
@@ -98,5 +100,5 @@ def plan_command(
         gpus=gpus,
         shm_bytes=SHARED_MEMORY_BYTES,
         user=f"{os.getuid()}:{os.getgid()}",
-        env=ENV_IN_CONTAINER,
+        env=ENV | ENV_IN_CONTAINER,
     )

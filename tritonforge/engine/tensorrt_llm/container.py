@@ -13,6 +13,10 @@ from tritonforge.engine.tensorrt_llm.command import BuildCommand, Gpus
 # other machines, and which an engine inside a container may not give.
 _STACK_BYTES = 64 * 1024**2
 
+# An engine carries standard output and standard error apart, and what came first is lost: the reason of a failure would
+# lie somewhere before the last lines.
+_ONE_STREAM = ("/bin/sh", "-c", 'exec "$@" 2>&1', "sh")
+
 
 @dataclass(frozen=True, slots=True)
 class EngineTraits:
@@ -50,7 +54,7 @@ def container_options(
     """
     options: dict[str, object] = {
         "image": command.image,
-        "command": list(command.argv),
+        "command": [*_ONE_STREAM, *command.argv],
         "name": name,
         "labels": dict(labels),
         "user": "0:0" if traits.rootless else command.user,
