@@ -29,6 +29,8 @@ from tests.runtime.gateway.text_repository import (
 from tests.support.processes import wait_until
 from tritonforge.client import Client
 from tritonforge.errors import InvalidRequest, Rejected, StreamBroken, TimedOut
+from tritonforge.runtime.gateway.dialects import Dialect, llmapi, vllm
+from tritonforge.runtime.gateway.engine import EngineCall
 from tritonforge.server import RunningServer, ServerOptions, start_embedded
 
 pytestmark = pytest.mark.triton
@@ -253,6 +255,21 @@ def test_many_streams_all_arrive_whole(grpc_client: Client, version: int) -> Non
     with ThreadPoolExecutor(8) as pool:
         for text, answer in pool.map(one, range(24)):
             assert answer == text
+
+
+@pytest.mark.parametrize(
+    ("version", "dialect", "reason"),
+    [(VLLM, vllm, "LoRA feature is not enabled"), (LLMAPI, llmapi, "text_input is missing or empty")],
+    ids=["vllm", "llmapi"],
+)
+def test_a_probe_is_answered_before_the_engine_hears_of_it(
+    grpc_client: Client, version: int, dialect: Dialect, reason: str
+) -> None:
+    started = shown(grpc_client, "counts", version)["started"]
+    probe = dialect.probe_call(EngineCall(f"{POLY}_engine_v{version}", version, "a", {}, ()), request_id="p")
+    with pytest.raises(Rejected, match=reason):
+        list(grpc_client.infer_stream(probe.engine_model, dict(probe.inputs)))
+    assert shown(grpc_client, "counts", version)["started"] == started + 1  # the question itself
 
 
 def test_our_model_of_the_llm_api_speaks_as_upstreams(grpc_client: Client) -> None:
