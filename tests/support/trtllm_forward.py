@@ -11,18 +11,22 @@ from tritonforge.formats.trtllm import TrtllmConfig, rank_file_name
 
 def logits(folder: Path, ids: list[int]) -> np.ndarray:
     """Logits [tokens, vocabulary] of one sequence."""
-    config = TrtllmConfig.read(folder)
-    weights = TensorFolder.open_file(folder / rank_file_name(0))
-    model = _Model(config, weights)
-    hidden = weights.read("transformer.vocab_embedding.weight")[ids].astype(np.float32)
-    for i in range(config.num_hidden_layers):
+    return forward(Model(TrtllmConfig.read(folder), TensorFolder.open_file(folder / rank_file_name(0))), ids)
+
+
+def forward(model: "Model", ids: list[int]) -> np.ndarray:
+    """Logits of one sequence, by a model that may compute its parts otherwise."""
+    hidden = model.weights.read("transformer.vocab_embedding.weight")[ids].astype(np.float32)
+    for i in range(model.config.num_hidden_layers):
         layer = f"transformer.layers.{i}"
         hidden = hidden + model.attention(f"{layer}.attention", model.norm(f"{layer}.input_layernorm", hidden))
         hidden = hidden + model.mlp(f"{layer}.mlp", model.norm(f"{layer}.post_layernorm", hidden))
     return model.linear("lm_head", model.norm("transformer.ln_f", hidden))
 
 
-class _Model:
+class Model:
+    """The tensors of one rank, and what the modules of the network do with them."""
+
     def __init__(self, config: TrtllmConfig, weights: TensorFolder) -> None:
         self.config = config
         self.weights = weights
