@@ -34,6 +34,18 @@ def ensemble(config: str = ENSEMBLE) -> dict[str, str]:
     return python_model() | {"e/config.pbtxt": config, "e/1/": ""}
 
 
+def public_ensemble(weights: str) -> dict[str, str]:
+    """An ensemble that clients call, with the steps of version 1; routes is on line 2."""
+    engine = "model_transaction_policy { decoupled: true }\n"
+    served = {f"e/1/versions/{number}/serving.json": "{}" for number in (1, 2)}
+    return (
+        python_model(engine + PYTHON, name="e_engine_v1")
+        | python_model(engine + PYTHON, name="e_engine_v2")
+        | {"e/config.pbtxt": routes(weights) + ENSEMBLE.replace('"m"', '"e_engine_v1"')}
+        | served
+    )
+
+
 def gateway(config: str, *, engine: str = "model_transaction_policy { decoupled: true }\n") -> dict[str, str]:
     return (
         python_model(config + PYTHON, name="g")
@@ -81,6 +93,7 @@ CLEAN = [
     trtllm(parameters(a_note_of_mine="x", tensorrt_llm_release="0.16.0"), version="0.16.0+cu124"),
     trtllm(path="/engines/elsewhere", version="0.16.0"),
     ensemble(),
+    public_ensemble('{"weights": {"1": 100, "2": 0}, "salt": ""}'),
     gateway(routes(GOOD_ROUTES)),
     python_model(
         'parameters { key: "chat" value { string_value: "{% for m in ms %}{{ m }}{% endfor %}<s>" } }\n' + PYTHON
@@ -157,6 +170,11 @@ BROKEN = [
     ("ensemble-map", ensemble(ENSEMBLE.replace('"OUT"', '"OUTT"')), 9, "'OUTT'"),
     ("ensemble-tensor", ensemble(ENSEMBLE.replace('name: "A"', 'name: "Z"')), 2, "'Z' is read by no step"),
     ("ensemble-tensor", ensemble(ENSEMBLE.replace('name: "B"', 'name: "Z"')), 3, "'Z' is written by no step"),
+    ("ensemble-type", ensemble(ENSEMBLE.replace('"A" data_type: TYPE_FP32', '"A" data_type: TYPE_INT8')), 8, "which is TYPE_FP32, to 'A', which is TYPE_INT8 in the ensemble"),
+    ("ensemble-type", ensemble(ENSEMBLE.replace('"B" data_type: TYPE_FP32', '"B" data_type: TYPE_INT8')), 9, "'B', which is TYPE_INT8"),
+    ("ensemble-batch", ensemble("max_batch_size: 9\n" + ENSEMBLE) | python_model("max_batch_size: 8\n" + PYTHON), 1, "max_batch_size is 9, but 8 in 'm'"),
+    ("ensemble-route", public_ensemble('{"weights": {"1": 50, "2": 50}, "salt": ""}'), 2, "sends all of it to one version"),
+    ("ensemble-route", public_ensemble('{"weights": {"2": 100}, "salt": ""}'), 2, "routes gives version 2 all of the traffic, but the steps are e_engine_v1"),
     ("routes-broken", gateway(routes("{")), 2, "expected JSON"),
     ("routes-broken", gateway(routes('{"weights": {"1": -5}, "salt": ""}')), 2, "weight of version 1 is -5"),
     ("routes-broken", gateway(routes('{"weights": {"1": 0}, "salt": ""}')), 2, "all weights are 0"),

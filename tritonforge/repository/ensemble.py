@@ -6,12 +6,12 @@ really takes and gives.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from tritonclient.grpc.model_config_pb2 import DataType, ModelConfig, ModelInput
 
-from tritonforge.errors import ConfigInvalid
+from tritonforge.errors import ConfigInvalid, RepositoryError
 from tritonforge.releases.backend import Tensor
 from tritonforge.releases.ensemble import ENGINE, POSTPROCESSING, PREPROCESSING, EnsembleLine, Joint, known_inputs
 from tritonforge.repository.layout import engine_model_name
@@ -232,6 +232,24 @@ def public_context(pinned: ModelConfig, names: EnsembleNames, *, version: int, r
         ),
         pinned_name=names.pinned,
         routes=routes,
+    )
+
+
+def the_one_version(model: str, weights: Mapping[int, float]) -> int:
+    """The version that has all the traffic.
+
+    Raises:
+        RepositoryError: Several versions share it, or none has any.
+    """
+    numbers = sorted(number for number, weight in weights.items() if weight > 0)
+    if len(numbers) == 1:
+        return numbers[0]
+    shown = ", ".join(f"{number}: {weight:g}" for number, weight in sorted(weights.items()))
+    raise RepositoryError(
+        f"{model}: the traffic is {{{shown}}}; an ensemble sends all of it to one version, because its steps name one "
+        f"engine model",
+        hint=f"give one version everything, or build the model with layout: gateway, which splits traffic; clients can "
+        f"ask for one version by its own name ({EnsembleNames(model, numbers[-1] if numbers else 1).pinned})",
     )
 
 

@@ -22,6 +22,7 @@ from tritonforge.repository.ensemble import (
     ensemble_context,
     part_context,
     public_context,
+    the_one_version,
 )
 from tritonforge.repository.files import write_text
 from tritonforge.repository.layout import CONFIG_NAME, GATEWAY_VERSION
@@ -128,24 +129,6 @@ def repointed(model: str, routes: Routes, *, repository: Path, templates: Templa
     context = _public(model, routes, (repository,))
     files = (templates or TemplateTree()).render(ENSEMBLE, context, version=GATEWAY_VERSION)
     return next(file.text for file in files if file.path.name == CONFIG_NAME)
-
-
-def the_one_version(model: str, weights: Mapping[int, float]) -> int:
-    """The version that has all the traffic.
-
-    Raises:
-        RepositoryError: Several versions share it, or none has any.
-    """
-    numbers = sorted(number for number, weight in weights.items() if weight > 0)
-    if len(numbers) == 1:
-        return numbers[0]
-    shown = ", ".join(f"{number}: {weight:g}" for number, weight in sorted(weights.items()))
-    raise RepositoryError(
-        f"{model}: the traffic is {{{shown}}}; an ensemble sends all of it to one version, because its steps name one "
-        f"engine model",
-        hint=f"give one version everything, or build the model with layout: gateway, which splits traffic; clients can "
-        f"ask for one version by its own name ({EnsembleNames(model, numbers[-1] if numbers else 1).pinned})",
-    )
 
 
 def _line_of(version: ResolvedVersion) -> EnsembleLine:

@@ -4,6 +4,7 @@ from tritonforge.repository.lint.rules.backend import BACKEND_RULES
 from tritonforge.repository.lint.rules.batching import BATCHING_RULES
 from tritonforge.repository.lint.rules.engine_files import ENGINE_FILE_RULES
 from tritonforge.repository.lint.rules.ensemble import ENSEMBLE_RULES
+from tritonforge.repository.lint.rules.ensemble_joints import ENSEMBLE_JOINT_RULES
 from tritonforge.repository.lint.rules.gateway import GATEWAY_RULES
 from tritonforge.repository.lint.rules.instances import INSTANCE_RULES
 from tritonforge.repository.lint.rules.layout import LAYOUT_RULES, ROOT_RULES
@@ -23,6 +24,7 @@ MODEL_RULES = (
     *BATCHING_RULES,
     *INSTANCE_RULES,
     *ENSEMBLE_RULES,
+    *ENSEMBLE_JOINT_RULES,
     *GATEWAY_RULES,
     *TENSORRT_LLM_RULES,
     *TENSORRT_LLM_ENGINE_RULES,
