@@ -187,7 +187,7 @@ def test_an_engine_of_several_ranks_says_how_to_start_it(tmp_path: Path) -> None
     render(tmp_path, "0.16.0", built={"ranks": 4}, tensor_parallel=4)
 
     text = (tmp_path / "out" / "llama_engine_v3" / "config.pbtxt").read_text()
-    assert "mpirun -n 4" in text
+    assert "--world_size 4 --tensorrt_llm_model_name llama_engine_v3" in text
     assert "TRTLLM_ORCHESTRATOR=1" in text
 
 
