@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.repository.text_engine_cases import TEXT_ENGINES_BROKEN, TEXT_ENGINES_CLEAN
 from tests.repository.trees import PYTHON, TENSORS, build_tree, findings_of, python_model
 from tritonforge.repository.lint import lint
 from tritonforge.repository.lint.rules import MODEL_RULES, REPOSITORY_RULES
@@ -99,6 +100,7 @@ CLEAN = [
         'parameters { key: "chat" value { string_value: "{% for m in ms %}{{ m }}{% endfor %}<s>" } }\n' + PYTHON
     ),
     {"README.md": "plain files at the root are ignored"} | python_model(),
+    *TEXT_ENGINES_CLEAN,
 ]
 
 # One case a line, as in a table.
@@ -205,6 +207,7 @@ BROKEN = [
     ("trtllm-unknown-parameter", trtllm(version="0.19.0"), 1, "'tokenizer_dir' is missing"),
     ("trtllm-tensor-type", trtllm("input { name: 'temperature' data_type: TYPE_FP64 dims: [ 1 ] }\n"), 4, "'temperature' is TYPE_FP64"),
     ("trtllm-instances", trtllm("instance_group [ { kind: KIND_GPU } ]\n"), 4, "is KIND_GPU"),
+    *TEXT_ENGINES_BROKEN,
     ("manifest-broken", python_model() | {"m/1/forge-manifest.json": "{"}, None, "not a readable manifest"),
     ("engine-missing", python_model(PYTHON + 'parameters { key: "engine_kind" value { string_value: "openvino" } }'), None, "holds no engine"),
     ("engine-missing", python_model(PYTHON + 'parameters { key: "engine_kind" value { string_value: "openvino" } }') | {"m/1/engine.json": ""}, None, "lacks openvino_model.bin"),

@@ -12,6 +12,7 @@ from tritonforge.repository.lint.rules.tensorrt_llm import TENSORRT_LLM_RULES
 from tritonforge.repository.lint.rules.tensorrt_llm_engine import TENSORRT_LLM_ENGINE_RULES
 from tritonforge.repository.lint.rules.tensors import TENSOR_RULES
 from tritonforge.repository.lint.rules.text import TEXT_RULES
+from tritonforge.repository.lint.rules.text_engines import TEXT_ENGINE_RULES
 from tritonforge.repository.lint.rules.versions import VERSION_RULES
 
 REPOSITORY_RULES = ROOT_RULES
@@ -28,6 +29,7 @@ MODEL_RULES = (
     *GATEWAY_RULES,
     *TENSORRT_LLM_RULES,
     *TENSORRT_LLM_ENGINE_RULES,
+    *TEXT_ENGINE_RULES,
     *ENGINE_FILE_RULES,
 )
 

@@ -15,6 +15,8 @@ from tritonforge.repository.manifest import MANIFEST_NAME, read_manifest
 # Files that an engine of each kind cannot load without.
 ENGINE_FILES: Mapping[str, tuple[str, ...]] = {
     "openvino": ("engine.json", "openvino_model.bin", "openvino_model.xml"),
+    "vllm": ("checkpoint/config.json",),
+    "llmapi": ("checkpoint/config.json",),
     "tensorrt_llm": ("config.json", "rank0.engine"),
 }
 
