@@ -32,7 +32,18 @@ MODEL = "llm"
 PROMPT = "The capital of France is Paris, 你好 👋."
 DEADLINE_S = 30.0
 RELEASES = {9: "0.9.0", 12: "0.12.0", 16: "0.16.0", 19: "0.19.0", 21: "0.21.0"}
-SLOW = {90: "0.9.0", 160: "0.16.0"}
+# Every other line that a tag was read of, and the newest: their models must load and answer.
+OTHERS = {
+    10: "0.10.0",
+    11: "0.11.0",
+    13: "0.13.0",
+    14: "0.14.0",
+    15: "0.15.0",
+    17: "0.17.0",
+    18: "0.18.2",
+    100: "1.2.1",
+}
+SLOW = {90: "0.9.0", 160: "0.16.0", 190: "0.19.0"}
 LIMITS = {"max_batch_size": 32, "max_input_len": 128, "max_seq_len": 256, "max_beam_width": 2}
 EOS = 2
 
@@ -55,7 +66,7 @@ def _write_repository(folder: Path, repository: Path) -> None:
     vocab_size = tokenizer_files.write_chatml(checkpoint)
     files = {name: checkpoint / name for name in ("tokenizer.json", "tokenizer_config.json")}
     tokenizer = TokenizerArtifact("huggingface", files, (EOS, 1), EOS)
-    versions = {n: {"engine": {"kind": "tensorrt_llm", "release": r}} for n, r in (RELEASES | SLOW).items()}
+    versions = {n: {"engine": {"kind": "tensorrt_llm", "release": r}} for n, r in (RELEASES | OTHERS | SLOW).items()}
     model = ModelSpec.model_validate({"name": MODEL, "checkpoint": str(checkpoint), "versions": versions})
     served = []
     for number in versions:
@@ -77,7 +88,7 @@ def client(server: RunningServer) -> Iterator[Client]:
 each_line = pytest.mark.parametrize("line", RELEASES)
 
 
-@each_line
+@pytest.mark.parametrize("line", RELEASES | OTHERS)
 def test_an_answer_in_one_piece_never_repeats_the_prompt(client: Client, line: int) -> None:
     answer = client.generate(MODEL, PROMPT, max_tokens=100, version=line)
 
