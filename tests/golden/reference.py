@@ -14,6 +14,7 @@ from pathlib import Path
 from tests.support.trtllm_engines import write_trtllm_engine
 from tritonforge.artifacts import EngineArtifact, TokenizerArtifact
 from tritonforge.repository.render import render_engine, render_gateway
+from tritonforge.repository.render_ensemble import render_ensemble, render_parts
 from tritonforge.repository.serving import ServedVersion
 from tritonforge.spec.load import load_spec
 from tritonforge.spec.model import ModelSpec, ResolvedVersion
@@ -25,10 +26,11 @@ LEFT_OUT = ("tritonforge_runtime", "__pycache__")
 # What the checkpoints of these models say; they are not read here.
 TOKENIZERS = {
     "smollm2": TokenizerArtifact("huggingface", {}, eos_token_ids=(2, 0), pad_token_id=2),
+    "tinyllama": TokenizerArtifact("huggingface", {}, eos_token_ids=(2,), pad_token_id=2),
     "glm4": TokenizerArtifact("glm4", {}, eos_token_ids=(151329, 151336, 151338), pad_token_id=151329),
     "llama3": TokenizerArtifact("huggingface", {}, eos_token_ids=(128001, 128008, 128009), pad_token_id=128001),
 }
-VOCAB_SIZES = {"smollm2": 49152, "glm4": 151552, "llama3": 128256}
+VOCAB_SIZES = {"smollm2": 49152, "glm4": 151552, "llama3": 128256, "tinyllama": 32000}
 
 
 def render_reference(out: Path) -> None:
@@ -49,7 +51,12 @@ def _render_model(model: ModelSpec, out: Path, engines: Path) -> None:
             folder.mkdir()
             (folder / ".gitkeep").touch()  # git keeps no empty folders, and Triton loads no model without a version
         served.append(ServedVersion.of(version, engine, TOKENIZERS[model.name]))
-    render_gateway(model, served, out, weights=model.traffic)
+        if model.layout == "ensemble":
+            render_parts(version, served[-1], out)
+    if model.layout == "ensemble":
+        render_ensemble(model.name, served, out, weights=model.traffic, repository=out)
+    else:
+        render_gateway(model, served, out, weights=model.traffic)
 
 
 def _engine(version: ResolvedVersion, engines: Path) -> EngineArtifact:
