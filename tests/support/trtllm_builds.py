@@ -71,6 +71,10 @@ class Adapted:
     changes: Mapping[str, object] = field(default_factory=dict)
     seen: list[BuildCommand] = field(default_factory=list)
 
+    def prepare(self, image: str | None, *, on_event: OnEvent) -> None:
+        """See `Executor`."""
+        self.executor.prepare(image, on_event=on_event)
+
     def run(self, command: BuildCommand, *, log: Path, on_event: OnEvent) -> None:
         """See `Executor`."""
         command = replace(command, env={**command.env, **self.env}, **self.changes)

@@ -18,7 +18,7 @@ from tests.support.docker_engine import DockerEngine, own_engine
 from tests.support.processes import wait_until
 from tests.support.trtllm_builds import LIMITS, Adapted, empty_checkpoint, tensorrt_llm_spec
 from tritonforge.artifacts import EngineArtifact
-from tritonforge.engine.tensorrt_llm.build import build_engine
+from tritonforge.engine.tensorrt_llm.build import build_engine, prepare_build
 from tritonforge.engine.tensorrt_llm.docker import DockerExecutor
 from tritonforge.errors import BuildError, CommandFailed, ContainerError
 from tritonforge.events import OnEvent, ignore
@@ -179,6 +179,13 @@ def test_an_image_that_is_not_there_is_not_pulled(builds: Builds):
         builds.run(image="registry.invalid/trtllm:1")
     assert caught.value.hint == "docker pull registry.invalid/trtllm:1"
     assert not builds.log.exists()
+
+
+def test_what_is_missing_is_known_before_anything_is_done(docker_engine: DockerEngine):
+    executor = DockerExecutor(address=docker_engine.address)
+    prepare_build(tensorrt_llm_spec(image=docker_engine.standin("0.16.0")), executor=executor)
+    with pytest.raises(ContainerError, match=r"tritonserver:24\.12-trtllm-python-py3 is not on the Docker Engine"):
+        prepare_build(tensorrt_llm_spec(), executor=executor)
 
 
 def test_an_image_without_trtllm_build_says_so(builds: Builds):

@@ -10,7 +10,7 @@ import pytest
 from tests.support.processes import wait_until
 from tests.support.standin_tool import install_standin
 from tests.support.trtllm_builds import LIMITS, Adapted, empty_checkpoint, tensorrt_llm_spec
-from tritonforge.engine.tensorrt_llm.build import build_engine
+from tritonforge.engine.tensorrt_llm.build import build_engine, prepare_build
 from tritonforge.engine.tensorrt_llm.local import LocalExecutor, find_program, installed_version, interpreter_of
 from tritonforge.errors import BuildError, CommandFailed, ToolMissing
 from tritonforge.events import OnEvent, ignore
@@ -49,6 +49,8 @@ def test_the_timings_of_old_releases_do_not_go_into_the_engine(tmp_path: Path):
 def test_another_release_is_refused_before_it_runs(tmp_path: Path):
     executor = LocalExecutor("0.16.0", search_path=install_standin(tmp_path / "env", version="0.17.0"))
 
+    with pytest.raises(BuildError, match=r"is of TensorRT-LLM 0\.17\.0; expected 0\.16\.0"):
+        prepare_build(tensorrt_llm_spec(executor="local"), executor=executor)
     with pytest.raises(BuildError, match=r"is of TensorRT-LLM 0\.17\.0; expected 0\.16\.0") as caught:
         build(tmp_path, executor)
     assert "install tensorrt-llm==0.16.0" in (caught.value.hint or "")

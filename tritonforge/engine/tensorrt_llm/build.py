@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from tritonforge.artifacts import CheckpointArtifact, EngineArtifact
-from tritonforge.engine.tensorrt_llm.command import plan_command
+from tritonforge.engine.tensorrt_llm.command import image_of, plan_command
 from tritonforge.engine.tensorrt_llm.executor import Executor, executor_for
 from tritonforge.engine.writing import naming
 from tritonforge.errors import BuildError, CheckpointNotFound
@@ -23,6 +23,23 @@ _TIMING_CACHE = "model.cache"
 # What importing TensorRT-LLM prints (from memory of it): known after seconds instead of at the end of the build.
 _SAYS_VERSION = re.compile(r"TensorRT-LLM version: (?P<version>\d\S*)")
 _RELEASE_HINT = "an engine runs with the release that built it: correct engine.release, or engine.image"
+
+
+def prepare_build(spec: TensorRtLlmEngineSpec, *, on_event: OnEvent = ignore, executor: Executor | None = None) -> None:
+    """Refuse a build for want of something on this machine before its checkpoint is converted.
+
+    Args:
+        spec: The engine.
+        on_event: Called with one line per step.
+        executor: Who is to run trtllm-build; None takes the one that the spec names.
+
+    Raises:
+        SpecError: The release is not known.
+        ToolMissing: There is no trtllm-build.
+        ContainerError: There is no container engine or no image.
+        BuildError: trtllm-build is of another release.
+    """
+    (executor or executor_for(spec)).prepare(image_of(spec), on_event=on_event)
 
 
 def build_engine(

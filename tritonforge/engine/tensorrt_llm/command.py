@@ -68,6 +68,17 @@ class BuildCommand:
     env: Mapping[str, str] = field(default_factory=dict)
 
 
+def image_of(spec: TensorRtLlmEngineSpec) -> str | None:
+    """The image that an engine is built in; None when it is built on this machine itself.
+
+    Raises:
+        SpecError: The release is not known.
+    """
+    if spec.executor == "local":
+        return None
+    return spec.image or find_release(spec.release).container.image
+
+
 def plan_command(
     spec: TensorRtLlmEngineSpec, limits: LimitsSpec, *, dtype: str, checkpoint: Path, out: Path
 ) -> BuildCommand:
@@ -92,7 +103,7 @@ def plan_command(
     return BuildCommand(
         build_argv(spec, limits, dtype=dtype, checkpoint=CHECKPOINT_IN_CONTAINER, out=ENGINE_IN_CONTAINER),
         cwd=ENGINE_IN_CONTAINER,
-        image=spec.image or find_release(spec.release).container.image,
+        image=image_of(spec),
         mounts=(
             Mount(checkpoint, CHECKPOINT_IN_CONTAINER, read_only=True),
             Mount(out, ENGINE_IN_CONTAINER, read_only=False),

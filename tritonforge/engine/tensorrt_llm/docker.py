@@ -37,20 +37,30 @@ class DockerExecutor:
         self._address = address
         self._pull = pull
 
+    def prepare(self, image: str | None, *, on_event: OnEvent) -> None:
+        """See whether the engine answers and has the image; see `Executor`."""
+        with connected(self._address) as engine:
+            _require_image(engine, _named(image), pull=self._pull, on_event=on_event)
+
     def run(self, command: BuildCommand, *, log: Path, on_event: OnEvent) -> None:
         """Run the command; see `Executor`."""
-        if command.image is None:
-            raise UsageBug("a command without an image was given to the executor of containers")
+        image = _named(command.image)
         with connected(self._address) as engine:
             with refusals("list its containers", engine):
                 remove_orphans(engine.client, on_event)
-            _require_image(engine, command.image, pull=self._pull, on_event=on_event)
+            _require_image(engine, image, pull=self._pull, on_event=on_event)
             prepare_log(log)
             with _container(engine, command, on_event) as container:
-                on_event(f"running {command.argv[0]} in {command.image} as container {container.name}")
+                on_event(f"running {command.argv[0]} in {image} as container {container.name}")
                 code, out_of_memory = _follow(engine, container, log, on_event)
         if code != 0:
             raise failed(command, returncode=code, log=log, out_of_memory=out_of_memory)
+
+
+def _named(image: str | None) -> str:
+    if image is None:
+        raise UsageBug("a command without an image was given to the executor of containers")
+    return image
 
 
 def _require_image(engine: Connection, image: str, *, pull: bool, on_event: OnEvent) -> None:

@@ -13,6 +13,19 @@ from tritonforge.spec.tensorrt_llm import TensorRtLlmEngineSpec
 class Executor(Protocol):
     """Runs one build command to its end."""
 
+    def prepare(self, image: str | None, *, on_event: OnEvent) -> None:
+        """Refuse, before anything else is done, what `run` would refuse for want of something on this machine.
+
+        Args:
+            image: Image of the commands to come; None when they are to run on this machine itself.
+            on_event: Called with one line per step.
+
+        Raises:
+            ToolMissing: The program is not there.
+            ContainerError: The container engine or the image is not there.
+            BuildError: The program is of another release.
+        """
+
     def run(self, command: BuildCommand, *, log: Path, on_event: OnEvent) -> None:
         """Run the command. The program does not outlive the call, whatever exception ends it.
 

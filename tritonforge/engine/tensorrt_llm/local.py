@@ -40,16 +40,14 @@ class LocalExecutor:
         self._search_path = search_path
         self._grace_s = grace_s
 
+    def prepare(self, image: str | None, *, on_event: OnEvent) -> None:  # noqa: ARG002 - the protocol's
+        """See whether the program is there and of the release; see `Executor`."""
+        self._program()
+
     def run(self, command: BuildCommand, *, log: Path, on_event: OnEvent) -> None:
         """Run the command; see `Executor`."""
-        program = find_program(self._search_path)
-        version = installed_version(program)
-        if not same_release(version, self._release):
-            raise BuildError(
-                f"{program} is of TensorRT-LLM {version}; expected {self._release}, the spec's engine.release",
-                hint=f"install tensorrt-llm=={self._release}, set engine.release to what is installed, {_USE_DOCKER}",
-            )
-        on_event(f"running {program} of TensorRT-LLM {version}")
+        program = self._program()
+        on_event(f"running {program} of TensorRT-LLM {self._release}")
         argv = (str(program), *command.argv[1:])
         prepare_log(log)
         started = Command(argv, env=command.env, cwd=Path(command.cwd))
@@ -57,6 +55,16 @@ class LocalExecutor:
             code = _follow(process, written, on_event)
         if code != 0:
             raise failed(command, returncode=code, log=log)
+
+    def _program(self) -> Path:
+        program = find_program(self._search_path)
+        version = installed_version(program)
+        if not same_release(version, self._release):
+            raise BuildError(
+                f"{program} is of TensorRT-LLM {version}; expected {self._release}, the spec's engine.release",
+                hint=f"install tensorrt-llm=={self._release}, set engine.release to what is installed, {_USE_DOCKER}",
+            )
+        return program
 
 
 def find_program(search_path: str | None = None) -> Path:
