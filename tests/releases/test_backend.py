@@ -74,7 +74,6 @@ def test_messages_say_where_something_exists() -> None:
         ("0.16.0", "gpu_weights_percent", 1),
         ("0.16.0", "participant_ids", "1,2;3,4"),
         ("0.16.0", "medusa_choices", "{0}, {0, 0}"),
-        ("0.19.0", "guided_decoding_backend", "xgrammar"),
         ("0.19.0", "enable_kv_cache_reuse", False),
     ],
 )
@@ -101,6 +100,7 @@ def test_good_values_are_taken(release: str, name: str, value: Any) -> None:
         ("0.16.0", "medusa_choices", {"a": 1}, "expected a plain value", None),
         ("0.16.0", "medusa_choices", None, "expected a plain value", None),
         ("0.16.0", "medusa_choices", "", "expected some text", None),
+        ("0.19.0", "guided_decoding_backend", "xgrammar", "is given without xgrammar_tokenizer_info_path", None),
         ("0.16.0", "gpt_model_path", "/x", "is filled from the version's own folder", "take it out"),
         ("0.16.0", "kv_cache_free_gpu_mem_fraction", 0.5, "runtime.kv_cache_free_gpu_mem_fraction", "take it out"),
         ("0.16.0", "gpu_device_ids", "0", "is filled from engine.gpus", "take it out"),
@@ -115,6 +115,12 @@ def test_a_bad_value_is_refused_with_what_was_expected(
     assert problem.name == name
     assert message in problem.message
     assert hint is None or hint in (problem.hint or "")
+
+
+def test_parameters_that_need_each_other_are_taken_together() -> None:
+    values = {"guided_decoding_backend": "xgrammar", "xgrammar_tokenizer_info_path": "/models/info.json"}
+
+    assert check_parameters(find_release("0.19.0"), values) == []
 
 
 @QUICK

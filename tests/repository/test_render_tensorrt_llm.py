@@ -9,13 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 from tritonclient.grpc.model_config_pb2 import DataType, ModelConfig
 
 from tests.repository.backend_table import Row, rows, tags
 from tests.repository.specs import make_manifest, make_tokenizer
 from tests.support.trtllm_engines import write_trtllm_engine
 from tritonforge.errors import BuildError, RepositoryError
-from tritonforge.releases.table import all_releases
+from tritonforge.releases.backend import check_parameters
+from tritonforge.releases.table import all_releases, find_release
 from tritonforge.repository.lint import lint
 from tritonforge.repository.pbtxt import parameter_of, read_config
 from tritonforge.repository.render import render_engine, render_gateway
@@ -147,6 +150,18 @@ def test_settings_reach_the_config(tmp_path: Path) -> None:
     assert values["normalize_log_probs"] == "false"
     assert values["medusa_choices"] == "{0}"
     assert values["gpu_device_ids"] == "4,6"
+
+
+@settings(max_examples=40, deadline=None, derandomize=True, database=None)
+@given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=30))
+def test_any_text_that_is_taken_reaches_the_backend_unchanged(
+    tmp_path_factory: pytest.TempPathFactory, text: str
+) -> None:
+    assume(not check_parameters(find_release("0.16.0"), {"medusa_choices": text}))
+
+    config = render(tmp_path_factory.mktemp("text"), "0.16.0", runtime={"parameters": {"medusa_choices": text}})
+
+    assert parameter_of(config, "medusa_choices") == text
 
 
 @pytest.mark.parametrize(

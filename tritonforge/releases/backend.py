@@ -52,6 +52,7 @@ class Parameter:
         above: Number that must be exceeded; None for any.
         maximum: Largest number, included; None for any.
         must_exist: The backend reads it without a fallback, so it is written even when empty.
+        needs: Another parameter without which it does nothing; None when there is none.
     """
 
     name: str
@@ -65,6 +66,7 @@ class Parameter:
     above: float | None = None
     maximum: float | None = None
     must_exist: bool = False
+    needs: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +131,7 @@ def check_parameters(release: Release, values: Mapping[str, ParameterValue]) -> 
     """
     line = backend_line(release)
     found = (_problem(line, release, name, value) for name, value in values.items())
-    return [problem for problem in found if problem is not None]
+    return [*(problem for problem in found if problem is not None), *_alone(line, values)]
 
 
 def where_parameter_exists(name: str) -> str | None:
@@ -149,6 +151,15 @@ def parameter_text(value: ParameterValue) -> str:
     if isinstance(value, str | int | float):
         return str(value)
     return ",".join(str(item) for item in value)
+
+
+def _alone(line: BackendLine, values: Mapping[str, ParameterValue]) -> list[ParameterProblem]:
+    """Parameters that do nothing without another one."""
+    return [
+        ParameterProblem(parameter.name, f"is given without {parameter.needs}; the backend ignores it without a word")
+        for parameter in line.parameters
+        if parameter.needs is not None and parameter.name in values and parameter.needs not in values
+    ]
 
 
 def _span(lines: Sequence[str]) -> str | None:
@@ -281,4 +292,5 @@ def _parameter(row: Mapping[str, Any], line: str) -> Parameter:
         above=row.get("above"),
         maximum=row.get("maximum"),
         must_exist=row.get("must_exist", False),
+        needs=row.get("needs"),
     )
