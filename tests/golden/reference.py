@@ -77,10 +77,12 @@ def _engine(version: ResolvedVersion, engines: Path) -> EngineArtifact:
 
 def main(folder: Path) -> None:
     """Replace the model folders in `folder`; files beside them stay."""
-    for path in folder.iterdir():
-        if path.is_dir():
-            shutil.rmtree(path)
-    render_reference(folder)
+    with tempfile.TemporaryDirectory() as rendered:
+        render_reference(Path(rendered))  # first: a template that is wrong takes nothing away
+        for path in folder.iterdir():
+            if path.is_dir():
+                shutil.rmtree(path)
+        shutil.copytree(rendered, folder, dirs_exist_ok=True)
 
 
 if __name__ == "__main__":
