@@ -1,0 +1,77 @@
+"""Versions that serve the checkpoint as it is, from forge.yaml to a running server beside a compiled version."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.pipeline.builds import INT8, build, states, write_spec
+from tests.runtime.gateway.text_repository import install_backend
+from tests.support.checkpoints import write_chatglm
+from tests.support.files import stamps
+from tritonforge.cli.main import run
+from tritonforge.client import Client
+from tritonforge.errors import RepositoryError, UnsupportedModel
+from tritonforge.server import ServerOptions, start_embedded
+
+VLLM, LLMAPI = "{engine: {kind: vllm}}", '{engine: {kind: llmapi, release: "1.0.0"}}'
+ALL = f"1: {INT8}\n      2: {VLLM}\n      3: {LLMAPI}"
+
+
+def test_versions_of_three_kinds_are_published_and_pass_lint(
+    tiny_llama: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spec = write_spec(tmp_path, tiny_llama, versions=ALL)
+    assert run(["build", "-f", str(spec)]) == 0
+    capsys.readouterr()
+    assert run(["lint", str(tmp_path / "models"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["findings"] == []
+    assert states(build(spec)) == {1: "unchanged", 2: "unchanged", 3: "unchanged"}
+
+
+def test_a_dry_run_shows_their_files_and_no_commands(
+    tiny_llama: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spec = write_spec(tmp_path, tiny_llama, versions=f"2: {VLLM}\n      3: {LLMAPI}")
+    assert run(["build", "-f", str(spec), "--dry-run", "--json"]) == 0
+    preview = json.loads(capsys.readouterr().out)
+    assert preview["commands"] == []
+    assert {"tiny_engine_v2/config.pbtxt", "tiny_engine_v3/3/", "tiny/1/versions/3/"} <= set(preview["files"])
+    assert not (tmp_path / "models").exists()
+
+
+def test_changed_arguments_need_a_version_of_their_own(tiny_llama: Path, tmp_path: Path) -> None:
+    build(write_spec(tmp_path, tiny_llama, versions=f"1: {VLLM}"))
+    before = stamps(tmp_path / "models")
+    changed = "1: {engine: {kind: vllm, engine_args: {block_size: 16}}}"
+    with pytest.raises(RepositoryError, match=r"block_size"):
+        build(write_spec(tmp_path, tiny_llama, versions=changed))
+    assert stamps(tmp_path / "models") == before
+
+
+@pytest.mark.parametrize("version", [VLLM, LLMAPI])
+def test_a_checkpoint_whose_tokenizer_is_code_is_refused(tmp_path: Path, version: str) -> None:
+    checkpoint = write_chatglm(tmp_path / "chatglm", version="chatglm3")
+    with pytest.raises(UnsupportedModel, match="is Python code that comes with it"):
+        build(write_spec(tmp_path, checkpoint, versions=f"1: {version}"))
+    assert not (tmp_path / "models" / "tiny_engine_v1").exists()
+
+
+@pytest.mark.triton
+def test_a_vllm_version_joins_a_compiled_one_on_a_running_server(tiny_llama: Path, tmp_path: Path) -> None:
+    build(write_spec(tmp_path, tiny_llama))
+    install_backend(tmp_path / "cache")  # stands in for vLLM: it repeats its prompt
+    options = ServerOptions(grpc_port=0, http_port=0, metrics_port=0, exit_timeout_s=10, cache=tmp_path / "cache")
+    with (
+        start_embedded(tmp_path / "models", options=options) as server,
+        Client(server.grpc_url, timeout_s=30) as client,
+    ):
+        build(write_spec(tmp_path, tiny_llama, versions=f"1: {INT8}\n      2: {VLLM}"), version=2)
+        # By hand: the build knows that the embedded server has no such backend, unless one stands in for it.
+        client.load("tiny_engine_v2")
+        client.load("tiny")
+        answer = client.generate("tiny", "a b", max_tokens=4, version=2)
+        assert (answer.text, answer.finish_reason, answer.engine_version) == ("a b", "stop", 2)
+        assert client.generate("tiny", "a b", max_tokens=4).engine_version == 1
