@@ -59,12 +59,3 @@ def pack(integers: Array) -> Array:
     """
     even, odd = integers[0::2].view(np.uint8), integers[1::2].view(np.uint8)
     return ((even & _NIBBLE) | (odd << _BITS)).view(np.int8)
-
-
-def unpack(packed: Array) -> Array:
-    """What `pack` packed: int8 [out, in]."""
-    bytes_ = packed.view(np.uint8)
-    # Shifting a signed number to the right copies its sign.
-    low, high = (bytes_ << _BITS).view(np.int8) >> _BITS, packed >> _BITS
-    both: Array = np.stack([low, high], axis=1)
-    return both.reshape(2 * packed.shape[0], packed.shape[1])
