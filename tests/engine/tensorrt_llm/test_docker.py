@@ -18,6 +18,7 @@ from tests.support.docker_engine import DockerEngine, own_engine
 from tests.support.processes import wait_until
 from tests.support.trtllm_builds import LIMITS, Adapted, empty_checkpoint, tensorrt_llm_spec
 from tritonforge.artifacts import EngineArtifact
+from tritonforge.engine.tensorrt_llm import docker_engine as docker_engine_module
 from tritonforge.engine.tensorrt_llm.build import build_engine, prepare_build
 from tritonforge.engine.tensorrt_llm.docker import DockerExecutor
 from tritonforge.errors import BuildError, CommandFailed, ContainerError
@@ -99,6 +100,14 @@ def test_every_rank_is_built_and_every_line_told(builds: Builds):
     assert lines[0].startswith("running trtllm-build in tritonforge-standin:0.16.0 as container tritonforge-build-")
     assert lines[1:] == builds.log.read_text().splitlines()
     assert "[TRT-LLM] [I] building layer 499" in lines
+
+
+def test_a_build_may_be_silent_for_longer_than_an_engine_may_take_to_answer(
+    builds: Builds, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(docker_engine_module, "_ANSWER_S", 1)
+
+    assert builds.run(env={"STANDIN_SILENT_S": "1.5"}).files == ("config.json", "rank0.engine")
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can be somebody else")

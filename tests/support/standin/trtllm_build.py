@@ -73,6 +73,7 @@ def misbehave(out: Path) -> None:
         say("hanging")
         while True:
             signal.pause()
+    time.sleep(float(os.environ.get("STANDIN_SILENT_S", "0")))
     if size := os.environ.get("STANDIN_ALLOCATE_MIB"):
         say("waiting to allocate")
         deadline_s = time.monotonic() + 30
