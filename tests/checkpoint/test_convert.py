@@ -1,5 +1,6 @@
 """What ends up where in the target, and that the output appears whole or not at all."""
 
+import errno
 import os
 import signal
 import subprocess
@@ -17,7 +18,7 @@ from tritonforge.checkpoint.convert import convert
 from tritonforge.checkpoint.families.base import Arrangement, SourceTensor, TargetTensor
 from tritonforge.checkpoint.mapping import arrange
 from tritonforge.checkpoint.options import ConvertOptions
-from tritonforge.errors import CheckpointError, UsageBug
+from tritonforge.errors import CheckpointError, CorruptFile, UsageBug
 from tritonforge.formats.safetensors import TensorFolder
 
 LAYER = "transformer.layers.1"
@@ -171,6 +172,43 @@ def test_a_full_disk_leaves_nothing_behind(tmp_path: Path) -> None:
     with file_size_limit(8192), pytest.raises(CheckpointError, match=r"rank0\.safetensors: cannot write .* bytes"):
         convert(source, tmp_path / "out")
     assert [path.name for path in tmp_path.iterdir()] == ["hf"]
+
+
+def test_a_disk_that_is_full_after_the_first_rank_leaves_nothing_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = write_llama(tmp_path / "hf", tokenizer=None)
+    taken: list[int] = []
+
+    def fallocate(descriptor: int, start: int, size: int) -> None:
+        taken.append(size)
+        if len(taken) == 2:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "posix_fallocate", fallocate)
+    with pytest.raises(CheckpointError, match=r"rank1\.safetensors: cannot write .* No space left on device") as caught:
+        convert(source, tmp_path / "out", ConvertOptions(tp=4))
+    assert "free some space" in str(caught.value.hint)
+    assert [path.name for path in tmp_path.iterdir()] == ["hf"]
+
+
+def test_a_value_that_is_no_number_stops_every_rank(tmp_path: Path) -> None:
+    source = write_llama(tmp_path / "hf", tokenizer=None)
+    weights = load_file(source / "model.safetensors")
+    weights["model.layers.1.self_attn.v_proj.weight"][31, 63] = np.nan
+    save_file(weights, source / "model.safetensors")
+    with pytest.raises(CorruptFile, match=r"'model\.layers\.1\.self_attn\.v_proj\.weight' has 1 values that are NaN"):
+        convert(source, tmp_path / "out", ConvertOptions(tp=2, pp=2))
+    assert [path.name for path in tmp_path.iterdir()] == ["hf"]
+
+
+def test_progress_counts_every_byte_once(tmp_path: Path) -> None:
+    source = write_llama(tmp_path / "hf", tokenizer=None)
+    told: list[tuple[int, int]] = []
+    convert(source, tmp_path / "out", ConvertOptions(tp=2), on_progress=lambda done, total: told.append((done, total)))
+    sizes = sum(values.size for values in load_file(source / "model.safetensors").values()) * 2  # float16
+    assert told == sorted(told)
+    assert told[-1] == (sizes, sizes)
 
 
 def test_a_parent_that_cannot_be_written_is_named(tmp_path: Path) -> None:

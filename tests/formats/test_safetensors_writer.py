@@ -13,6 +13,7 @@ from safetensors.numpy import load_file
 from tests.support.full_disk import file_size_limit
 from tritonforge.errors import CheckpointError, UsageBug
 from tritonforge.formats.safetensors import DTYPES, PlannedTensor, TensorFolder, write_tensors
+from tritonforge.formats.safetensors_writer import TensorFile, TensorForm
 
 CODES = {dtype: code for code, dtype in DTYPES.items()}
 
@@ -113,3 +114,21 @@ def test_an_existing_file_is_not_overwritten(tmp_path: Path) -> None:
 def test_sizes_follow_from_dtype_and_shape() -> None:
     tensor = PlannedTensor("a", "BF16", (3, 5), lambda: np.zeros(0))
     assert tensor.size_bytes == math.prod((3, 5)) * 2
+
+
+def test_parts_may_come_in_any_order_and_what_never_comes_is_zero(tmp_path: Path) -> None:
+    forms = [TensorForm("a", "F32", (4, 2)), TensorForm("b", "I8", (3,))]
+    file = TensorFile(tmp_path / "x.safetensors", forms)
+    file.write("b", 1, np.array([7], np.int8))
+    file.write("a", 16, np.full((2, 2), 2, np.float32))
+    file.write("a", 0, np.full((1, 2), 1, np.float32))
+    file.close()
+    loaded = load_file(tmp_path / "x.safetensors")
+    np.testing.assert_array_equal(loaded["a"], [[1, 1], [0, 0], [2, 2], [2, 2]])
+    np.testing.assert_array_equal(loaded["b"], [0, 7, 0])
+
+
+def test_a_file_that_is_discarded_is_gone(tmp_path: Path) -> None:
+    file = TensorFile(tmp_path / "x.safetensors", [TensorForm("a", "F32", (4,))])
+    file.discard()
+    assert list(tmp_path.iterdir()) == []

@@ -122,3 +122,26 @@ def test_a_folder_without_weights_and_no_folder_at_all_are_told_apart(tmp_path: 
         TensorFolder.open(tmp_path)
     with pytest.raises(CheckpointNotFound, match="no such folder"):
         TensorFolder.open(tmp_path / "missing")
+
+
+def test_rows_are_copied_from_the_file(tmp_path: Path) -> None:
+    values = np.arange(12, dtype=np.float32).reshape(4, 3)
+    save_file({"a": values, "b": values[0]}, tmp_path / "model.safetensors")
+    folder = TensorFolder.open(tmp_path)
+    rows, elements = np.empty((2, 3), np.float32), np.empty(2, np.float32)
+    folder.read_rows("a", 1, rows)
+    folder.read_rows("b", 1, elements)
+    np.testing.assert_array_equal(rows, values[1:3])
+    np.testing.assert_array_equal(elements, values[0, 1:])
+    rows[:] = 0  # a copy, not the file
+    folder.read_rows("a", 1, rows)
+    np.testing.assert_array_equal(rows, values[1:3])
+
+
+def test_a_file_that_becomes_shorter_while_it_is_read_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "model.safetensors"
+    save_file({"a": np.zeros((4, 3), np.float32)}, file)
+    folder = TensorFolder.open(tmp_path)
+    file.write_bytes(file.read_bytes()[:-8])
+    with pytest.raises(CorruptFile, match=r"model\.safetensors: has become shorter while it was read"):
+        folder.read_rows("a", 0, np.empty((4, 3), np.float32))
