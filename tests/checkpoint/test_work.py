@@ -72,5 +72,32 @@ def test_an_interrupt_waits_for_what_is_under_way(monkeypatch: pytest.MonkeyPatc
     assert len(ended) < 10
 
 
+def test_a_second_interrupt_does_not_end_the_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    running, release = threading.Event(), threading.Event()
+    ended: list[int] = []
+
+    def slow() -> None:
+        running.set()
+        assert release.wait(DEADLINE_S)
+        ended.append(1)
+
+    class Impatient(threading.Thread):
+        def join(self, timeout: float | None = None) -> None:
+            if not release.is_set():
+                release.set()
+                raise KeyboardInterrupt
+            super().join(timeout)
+
+    def interrupted(*_: object) -> None:
+        assert running.wait(DEADLINE_S)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("tritonforge.checkpoint.work.threading.Thread", Impatient)
+    monkeypatch.setattr("tritonforge.checkpoint.work._Queue.wait", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run_tasks([Task(slow, 1)], threads=1, budget_bytes=1)
+    assert ended == [1]
+
+
 def test_nothing_to_do_is_done() -> None:
     run_tasks([], threads=2, budget_bytes=1)

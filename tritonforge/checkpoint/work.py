@@ -44,10 +44,21 @@ def run_tasks(tasks: Sequence[Task], *, threads: int, budget_bytes: int) -> None
         queue.stop()
         raise
     finally:
-        for worker in workers:
-            if worker.ident is not None:
-                worker.join()
+        _join(workers)
     queue.raise_failure()
+
+
+def _join(workers: Sequence[threading.Thread]) -> None:
+    """Wait for threads, through interrupts too: one that still writes must not find its files closed."""
+    interrupt: BaseException | None = None
+    for worker in workers:
+        while worker.is_alive():
+            try:
+                worker.join()
+            except BaseException as error:  # noqa: BLE001 - raised again below
+                interrupt = error
+    if interrupt is not None:
+        raise interrupt
 
 
 class _Queue:
