@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
+from safetensors.numpy import load_file, save_file
 
 from tests.pipeline.builds import INT8, build, states, write_spec
 from tests.runtime.gateway.text_repository import install_backend
-from tests.support.checkpoints import write_chatglm
+from tests.support.checkpoints import write_chatglm, write_llama
 from tests.support.files import stamps
 from tritonforge.cli.main import run
 from tritonforge.client import Client
@@ -75,3 +77,33 @@ def test_a_vllm_version_joins_a_compiled_one_on_a_running_server(tiny_llama: Pat
         answer = client.generate("tiny", "a b", max_tokens=4, version=2)
         assert (answer.text, answer.finish_reason, answer.engine_version) == ("a b", "stop", 2)
         assert client.generate("tiny", "a b", max_tokens=4).engine_version == 1
+
+
+QUANTISED = {"quantization_config": {"quant_method": "awq", "bits": 4}, "torch_dtype": "float16"}
+
+
+def quantised(folder: Path) -> Path:
+    """A checkpoint like those that AutoAWQ saves: integers and scales in place of one layer's weights."""
+    write_llama(folder, **QUANTISED)  # type: ignore[arg-type]
+    file = folder / "model.safetensors"
+    weights = load_file(file)
+    name = "model.layers.0.mlp.up_proj"
+    rows, columns = weights.pop(f"{name}.weight").shape
+    weights[f"{name}.qweight"] = np.zeros((columns, rows // 8), np.int32)
+    weights[f"{name}.scales"] = np.ones((columns // 32, rows), np.float16)
+    save_file(weights, file)
+    return folder
+
+
+def test_weights_that_only_the_engine_can_read_are_taken_along(tmp_path: Path) -> None:
+    checkpoint = quantised(tmp_path / "awq")
+    build(write_spec(tmp_path, checkpoint, versions="2: {engine: {kind: vllm, quantization: awq}}"))
+    served = tmp_path / "models" / "tiny_engine_v2" / "2"
+    assert (served / "checkpoint" / "model.safetensors").read_bytes() == (checkpoint / "model.safetensors").read_bytes()
+    assert json.loads((served / "model.json").read_text())["quantization"] == "awq"
+
+
+def test_the_same_weights_are_refused_where_they_would_have_to_be_converted(tmp_path: Path) -> None:
+    both = f"1: {INT8}\n      2: {VLLM}"
+    with pytest.raises(UnsupportedModel, match=r"quantised \(awq\); expected float weights"):
+        build(write_spec(tmp_path, quantised(tmp_path / "awq"), versions=both))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tritonforge.checkpoint.families import ARCHITECTURES, architecture_of, family_of
 from tritonforge.checkpoint.families.base import Family, Reading, SourceFacts, TargetTensor
-from tritonforge.checkpoint.families.scope import general_reasons, unknown_architecture
+from tritonforge.checkpoint.families.scope import general_reasons, unknown_architecture, wrapper_reasons
 from tritonforge.errors import (
     CheckpointError,
     CheckpointNotFound,
@@ -53,8 +53,13 @@ class SourceCheckpoint:
     engine_reasons: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
-def open_checkpoint(folder: Path) -> SourceCheckpoint:
+def open_checkpoint(folder: Path, *, as_it_is: bool = False) -> SourceCheckpoint:
     """Open a Hugging Face folder and check that each tensor is there in the shape that config.json implies.
+
+    Args:
+        folder: The folder.
+        as_it_is: For an engine that reads the folder itself: what only our own conversion cannot express is allowed,
+            quantised weights among it, and tensors are not compared with config.json one by one.
 
     Raises:
         CheckpointNotFound: The folder, config.json or a weight file does not exist.
@@ -65,14 +70,14 @@ def open_checkpoint(folder: Path) -> SourceCheckpoint:
     fields = read_config_json(folder)
     architecture = architecture_in(fields)
     family = family_of(architecture)
-    reasons = list(general_reasons(fields))
+    reasons = list(wrapper_reasons(fields) if as_it_is else general_reasons(fields))
     subject = f"{folder} ({architecture or 'unnamed architecture'})"
     if family is None:
         raise UnsupportedModel(subject, [unknown_architecture(architecture, ARCHITECTURES), *reasons])
     weights = _open_weights(folder)
     facts = SourceFacts(folder, fields, architecture, weights if isinstance(weights, TensorFolder) else None)
     reading = _read(family, facts, subject, reasons)
-    reasons += reading.reasons
+    reasons += () if as_it_is else reading.reasons
     if isinstance(weights, UnsupportedModel):
         reasons += weights.reasons
     if reasons:
@@ -80,7 +85,8 @@ def open_checkpoint(folder: Path) -> SourceCheckpoint:
     if isinstance(weights, CheckpointError):
         raise weights
     targets = family.tensors(facts, reading.config)
-    _check_weights(weights, targets, subject)
+    if not as_it_is:
+        _check_weights(weights, targets, subject)
     return SourceCheckpoint(
         folder, fields, family.name, architecture, reading.config, weights, targets, reading.engine_reasons
     )

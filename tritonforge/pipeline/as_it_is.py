@@ -11,10 +11,14 @@ from tritonforge.engine.served_checkpoint import prepare_served
 from tritonforge.errors import UsageBug
 from tritonforge.events import OnEvent
 from tritonforge.pipeline.recipe import Ingredients, Recipe
+from tritonforge.spec.engine import TextEngineSpec
 from tritonforge.spec.llmapi import LlmApiEngineSpec
-from tritonforge.spec.vllm import VllmEngineSpec
+from tritonforge.spec.model import ResolvedVersion
 
-TextEngineSpec = VllmEngineSpec | LlmApiEngineSpec
+
+def is_as_it_is(version: ResolvedVersion) -> bool:
+    """Whether the engine of a version reads the Hugging Face folder itself."""
+    return isinstance(version.engine, TextEngineSpec)
 
 
 def plan_as_it_is(ingredients: Ingredients) -> Recipe:

@@ -14,6 +14,7 @@ from tritonforge.checkpoint.convert import convert
 from tritonforge.errors import UsageBug
 from tritonforge.events import OnEvent
 from tritonforge.formats.trtllm import TrtllmConfig
+from tritonforge.pipeline.as_it_is import is_as_it_is
 from tritonforge.pipeline.cache import BuildCache
 from tritonforge.pipeline.cache_key import CacheKey
 from tritonforge.pipeline.context import BuildContext
@@ -76,7 +77,8 @@ def compile_version(plan: VersionPlan, workplace: Workplace) -> CompiledVersion:
     """
     started = time.monotonic()
     context = workplace.context
-    source = context.sources.open(plan.source, on_event=workplace.on_event)
+    as_it_is = is_as_it_is(plan.version)
+    source = context.sources.open(plan.source, as_it_is=as_it_is, on_event=workplace.on_event)
     recipe = plan.recipe or plan_recipe(context, plan.version, source, plan.checkpoint_digest)
     tokenizer = context.sources.tokenizer(source)
     for note in recipe.notes:

@@ -10,6 +10,7 @@ from typing import Literal
 from tritonforge.artifacts import digest_of
 from tritonforge.checkpoint.source import SourceCheckpoint
 from tritonforge.errors import RepositoryError, SpecError, did_you_mean
+from tritonforge.pipeline.as_it_is import is_as_it_is
 from tritonforge.pipeline.context import BuildContext
 from tritonforge.pipeline.differences import differences
 from tritonforge.pipeline.kinds import KINDS
@@ -199,7 +200,7 @@ def _plan(context: BuildContext, version: ResolvedVersion) -> VersionPlan:
         plan = _compared(plan, published.manifest)
     if plan.state == "unchanged":
         return plan
-    opened = context.sources.look(source)
+    opened = context.sources.look(source, as_it_is=is_as_it_is(version))
     return plan if opened is None else replace(plan, recipe=plan_recipe(context, version, opened, digest))
 
 

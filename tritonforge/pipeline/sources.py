@@ -24,7 +24,7 @@ class Sources:
     def __init__(self, imports: Path) -> None:
         self._imports = imports
         self._digests: dict[Path, str] = {}
-        self._opened: dict[Path, SourceCheckpoint] = {}
+        self._opened: dict[tuple[Path, bool], SourceCheckpoint] = {}
         self._tokenizers: dict[Path, TokenizerArtifact] = {}
 
     def digest(self, path: Path) -> str:
@@ -37,23 +37,32 @@ class Sources:
             self._digests[path] = source_digest(path)
         return self._digests[path]
 
-    def look(self, path: Path) -> SourceCheckpoint | None:
+    def look(self, path: Path, *, as_it_is: bool) -> SourceCheckpoint | None:
         """The opened checkpoint; None for a GGUF file that is not imported yet. Writes nothing.
+
+        Args:
+            path: The checkpoint.
+            as_it_is: Its engine reads the folder itself; see `open_checkpoint`.
 
         Raises:
             CheckpointError: It is not supported, or damaged.
         """
         folder = path if path.is_dir() else import_place(path, self.digest(path), self._imports)
-        return self._open(path, folder) if folder.is_dir() else None
+        return self._open(path, folder, as_it_is=as_it_is) if folder.is_dir() else None
 
-    def open(self, path: Path, *, on_event: OnEvent) -> SourceCheckpoint:
+    def open(self, path: Path, *, as_it_is: bool, on_event: OnEvent) -> SourceCheckpoint:
         """The opened checkpoint; a GGUF file is imported when it has not been.
+
+        Args:
+            path: The checkpoint.
+            as_it_is: Its engine reads the folder itself; see `open_checkpoint`.
+            on_event: Called with one line per step.
 
         Raises:
             CheckpointError: It is not supported, damaged, or cannot be imported.
         """
         folder = checkpoint_folder(path, digest=self.digest(path), cache=self._imports, on_event=on_event)
-        return self._open(path, folder)
+        return self._open(path, folder, as_it_is=as_it_is)
 
     def tokenizer(self, source: SourceCheckpoint) -> TokenizerArtifact:
         """Its tokenizer, which the gateway can use.
@@ -78,10 +87,11 @@ class Sources:
                 f"{path}: changed while it was being converted", hint="build again when it is complete"
             )
 
-    def _open(self, path: Path, folder: Path) -> SourceCheckpoint:
-        if path not in self._opened:
-            self._opened[path] = open_checkpoint(folder)
-        return self._opened[path]
+    def _open(self, path: Path, folder: Path, *, as_it_is: bool) -> SourceCheckpoint:
+        key = (path, as_it_is)
+        if key not in self._opened:
+            self._opened[key] = open_checkpoint(folder, as_it_is=as_it_is)
+        return self._opened[key]
 
 
 def source_digest(path: Path) -> str:

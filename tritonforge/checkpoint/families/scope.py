@@ -33,7 +33,7 @@ _RELATIVES = {
 
 def general_reasons(fields: JsonFields) -> tuple[str, ...]:
     """What rules a checkpoint out whatever its family is."""
-    reasons = [f"it is a multimodal wrapper (it has a {key})" for key in _WRAPPED if key in fields][:1]
+    reasons = list(wrapper_reasons(fields))
     for key in _QUANTISED:
         quantisation = fields.nested(key)
         if quantisation is not None:
@@ -46,6 +46,11 @@ def general_reasons(fields: JsonFields) -> tuple[str, ...]:
     if dtype and dtype not in FLOAT_TYPES:
         reasons.append(f"its dtype is {dtype!r}; expected {', '.join(FLOAT_TYPES)}")
     return (*reasons, *_window_reasons(fields))
+
+
+def wrapper_reasons(fields: JsonFields) -> tuple[str, ...]:
+    """What rules a checkpoint out even where nothing of it is converted: its model is more than a language model."""
+    return tuple(f"it is a multimodal wrapper (it has a {key})" for key in _WRAPPED if key in fields)[:1]
 
 
 def _window_reasons(fields: JsonFields) -> list[str]:
