@@ -20,12 +20,12 @@ FUSED = {"q": "input_norm", "k": "input_norm", "v": "input_norm", "gate": "post_
 
 
 def llama(folder: Path, **how: object) -> Path:
-    return write_llama(folder, **{"hidden": 256, "heads": 4, "kv_heads": 2, "intermediate": 512, **how}, tokenizer=None)
+    return write_llama(folder, **{"hidden": 512, "heads": 4, "kv_heads": 2, "intermediate": 512, **how}, tokenizer=None)
 
 
 def chatglm(folder: Path, **how: object) -> Path:
     return write_chatglm(
-        folder, **{"hidden": 256, "heads": 4, "groups": 2, "intermediate": 512, **how}, vocab=64, tokenizer=False
+        folder, **{"hidden": 512, "heads": 4, "groups": 2, "intermediate": 512, **how}, vocab=64, tokenizer=False
     )
 
 
