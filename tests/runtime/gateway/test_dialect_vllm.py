@@ -79,6 +79,7 @@ def test_the_requests_end_token_replaces_the_checkpoints(end_id: int, expected: 
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
+        ({"temperature": 2.5}, "temperature is 2.5; engine version 3 takes 0 to 2"),
         ({"presence_penalty": 2.5}, "presence_penalty is 2.5; engine version 3 takes -2 to 2"),
         ({"frequency_penalty": -3.0}, "frequency_penalty is -3; engine version 3 takes -2 to 2"),
         ({"random_seed": 2**63}, f"random_seed is {2**63}; engine version 3 takes 0 to {2**63 - 1}"),

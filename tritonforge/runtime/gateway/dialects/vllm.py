@@ -3,8 +3,8 @@
 Read in the vllm_backend repository (src/model.py and src/utils/request.py of 2025 and 2026): names and types, no batch
 dimension, the new text alone in a streamed response, the prompt before the answer unless it is asked away, and that a
 caller who hangs up ends the request. The gateway's own stop words stay in force, so nothing rests on the engine's.
-Inferred from vLLM's documentation, not run: the ranges of the penalties, and that the chosen token comes first in
-`logprobs`.
+The ranges of sampling values were read in vLLM's own sampling_params.py (a version of 2026). Inferred, not run: that the
+chosen token comes first in `logprobs`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ from .text_tensors import first_number, flag, text, words
 
 NAME = VLLM
 _NO_END_ID = -1
-_PENALTY = 2.0
+# Ends of the ranges that vLLM takes; it names the value in an error that its Triton backend keeps to itself.
+_RANGES = {"temperature": (0, 2), "presence_penalty": (-2, 2), "frequency_penalty": (-2, 2)}
 _LARGEST_SEED = 2**63 - 1
 _REASONS = ("stop", "length")
 # The backend answers a request for an adapter that it does not have before its engine hears of it.
@@ -151,10 +152,10 @@ def _end(request: TextRequest, version: ServedVersion) -> dict[str, Any]:
 
 def _check_ranges(request: TextRequest, version: ServedVersion) -> None:
     sampling = request.sampling
-    for name in ("presence_penalty", "frequency_penalty"):
+    for name, (least, most) in _RANGES.items():
         value = getattr(sampling, name)
-        if value is not None and abs(value) > _PENALTY:
-            raise RequestRejected(f"{name} is {value:g}; engine version {version.number} takes -2 to 2")
+        if value is not None and not least <= value <= most:
+            raise RequestRejected(f"{name} is {value:g}; engine version {version.number} takes {least} to {most}")
     seed = sampling.random_seed
     if seed is not None and seed > _LARGEST_SEED:
         raise RequestRejected(f"random_seed is {seed}; engine version {version.number} takes 0 to {_LARGEST_SEED}")
