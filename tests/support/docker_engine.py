@@ -64,9 +64,13 @@ class DockerEngine:
 @contextlib.contextmanager
 def usable_engine() -> Iterator[DockerEngine]:
     """A Docker Engine for the block; skips where there is none and none can be started."""
-    can_start = os.getuid() == 0 and shutil.which("dockerd") is not None
-    with own_engine() if can_start else running_engine() as engine:
+    with own_engine() if can_start() else running_engine() as engine:
         yield engine
+
+
+def can_start() -> bool:
+    """Whether an engine of our own can be started."""
+    return os.getuid() == 0 and shutil.which("dockerd") is not None
 
 
 @contextlib.contextmanager

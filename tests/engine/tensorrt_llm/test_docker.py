@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.docker_engine import DockerEngine, own_engine
+from tests.support.docker_engine import DockerEngine, can_start, own_engine
 from tests.support.processes import wait_until
 from tests.support.trtllm_builds import LIMITS, Adapted, empty_checkpoint, tensorrt_llm_spec
 from tritonforge.artifacts import EngineArtifact
@@ -135,7 +135,7 @@ def test_gpus_are_given_as_asked(builds: Builds):
 
 
 def test_an_engine_without_nvidias_runtime_says_what_to_install(tmp_path: Path):
-    if os.getuid() != 0 or not os.access("/usr/sbin/dockerd", os.X_OK):
+    if not can_start():
         pytest.skip("no engine of our own can be started")
     with own_engine(gives_gpus=False) as engine:
         builds = Builds(engine, tmp_path)
@@ -325,7 +325,7 @@ def test_the_container_of_a_build_under_way_is_not_taken_for_an_orphan(builds: B
 
 @pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")  # the SDK's, of connections that fail
 def test_an_engine_that_dies_during_a_build_is_named(tmp_path: Path):
-    if os.getuid() != 0 or not os.access("/usr/sbin/dockerd", os.X_OK):
+    if not can_start():
         pytest.skip("no engine of our own can be started")
     with own_engine() as engine:
         builds = Builds(engine, tmp_path)

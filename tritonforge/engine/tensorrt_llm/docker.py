@@ -22,6 +22,7 @@ from tritonforge.events import OnEvent
 
 _NAMES_TRIED = 5
 _CONFLICT = 409
+_GONE = (404, 409)  # it was never made, or somebody is removing it
 _ENDING_S = 60  # between the end of the output and the exit code
 
 
@@ -108,7 +109,7 @@ def _remove(engine: Connection, name: str, on_event: OnEvent) -> None:
     try:
         engine.client.api.remove_container(name, force=True, v=True)
     except (DockerException, OSError) as error:
-        if getattr(error, "status_code", None) != 404:  # it was never made
+        if getattr(error, "status_code", None) not in _GONE:
             on_event(f"the container {name} could not be removed ({error}); remove it: docker rm -f {name}")
 
 
