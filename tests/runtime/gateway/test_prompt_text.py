@@ -86,6 +86,14 @@ def test_chats_that_no_text_stands_for_are_refused(tokenizers: Mapping[str, Toke
         prompt_of(tokenizers[kind], messages=json.dumps(CHAT))
 
 
+def test_a_chat_is_rendered_once(tokenizers: Mapping[str, Tokenizer], monkeypatch: pytest.MonkeyPatch) -> None:
+    # A template may write the time of day: two renderings need not be the same.
+    tokenizer = tokenizers[SPACE_MARKED]
+    rendered = tokenizer.render_chat(CHAT)
+    monkeypatch.setattr(tokenizer, "render_chat", lambda _: [rendered.pop()])
+    assert chat_text(CHAT, tokenizer).token_ids[0] == 1
+
+
 @SAME_EXAMPLES
 @given(st.text(st.characters(exclude_categories=["Cs"]), max_size=40))
 def test_no_content_gives_other_control_tokens_than_the_template(

@@ -46,7 +46,7 @@ def chat_text(messages: Sequence[Message], tokenizer: Tokenizer) -> TextPrompt:
             f"it as one; expected a chat without it"
         )
     rendered = "".join(segment.text for segment in segments)
-    meant = tokenizer.encode_chat(messages)
+    meant = tokenizer.encode_segments(segments)
     candidates = [TextPrompt(text, tokenizer.encode_text(text)) for text in _candidates(rendered, tokenizer)]
     for candidate in candidates:
         if candidate.token_ids == meant:

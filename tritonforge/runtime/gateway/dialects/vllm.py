@@ -3,8 +3,8 @@
 Read in the vllm_backend repository (src/model.py and src/utils/request.py of 2025 and 2026): names and types, no batch
 dimension, the new text alone in a streamed response, the prompt before the answer unless it is asked away, and that a
 caller who hangs up ends the request. The gateway's own stop words stay in force, so nothing rests on the engine's.
-The ranges of sampling values were read in vLLM's own sampling_params.py (a version of 2026). Inferred, not run: that the
-chosen token comes first in `logprobs`.
+The ranges of sampling values were read in vLLM's own sampling_params.py (a version of 2026). Inferred, not run: that
+the chosen token comes first in `logprobs`.
 """
 
 from __future__ import annotations

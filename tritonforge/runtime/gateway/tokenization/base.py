@@ -65,6 +65,9 @@ class Tokenizer(Protocol):
             RequestRejected: As `encode_chat`, or its prompt is put together from tokens that no text stands for.
         """
 
+    def encode_segments(self, segments: Sequence[Segment]) -> list[int]:
+        """Ids of a rendered chat, as `encode_chat` gives them."""
+
     def encode_word(self, word: str) -> list[int]:
         """Ids of a piece of text with no special tokens, as it appears inside a longer text."""
 
@@ -80,3 +83,7 @@ class TokensOnly:
             "messages cannot be given to this engine version: it takes text, and this checkpoint's chats begin with "
             "tokens that no text stands for; expected text_input"
         )
+
+    def encode_segments(self, segments: Sequence[Segment]) -> list[int]:
+        """Refuse: nothing is ever rendered. Raises RequestRejected always."""
+        raise RequestRejected(f"messages cannot be read from its text of {len(segments)} segments")

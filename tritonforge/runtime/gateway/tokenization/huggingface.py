@@ -68,6 +68,10 @@ class HuggingFaceTokenizer:
         """The same chat as text."""
         return self._template.render_chat(messages)
 
+    def encode_segments(self, segments: Sequence[Segment]) -> list[int]:
+        """Ids of a rendered chat."""
+        return self._template.encode_segments(segments)
+
     def encode_word(self, word: str) -> list[int]:
         """Ids without special tokens."""
         return self._encode_segment(Segment(word, literal=True))

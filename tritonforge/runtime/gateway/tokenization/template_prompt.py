@@ -45,7 +45,11 @@ class TemplatePrompt:
 
     def encode_chat(self, messages: Sequence[Message]) -> list[int]:
         """Ids of the rendered chat. Raises RequestRejected when there is no template or it refuses the chat."""
-        return [token for segment in self.render_chat(messages) for token in self._encode(segment)]
+        return self.encode_segments(self.render_chat(messages))
+
+    def encode_segments(self, segments: Sequence[Segment]) -> list[int]:
+        """Ids of a rendered chat."""
+        return [token for segment in segments for token in self._encode(segment)]
 
     def render_chat(self, messages: Sequence[Message]) -> list[Segment]:
         """The rendered chat. Raises RequestRejected when there is no template or it refuses the chat."""
