@@ -136,25 +136,6 @@ def test_convert_answers_with_path_and_configuration(tmp_path: Path) -> None:
     assert found["digest"] == checkpoint_digest(source)
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        ["--tp", "2"],
-        ["--pp", "2"],
-        ["--embedding-sharding", "vocab"],
-        ["--release", "0.9.0"],
-        ["--precision", "int8_weight_only"],
-        ["--precision", "float16", "--dtype", "bfloat16"],
-    ],
-)
-def test_what_convert_cannot_do_yet_is_refused_and_not_ignored(tmp_path: Path, options: list[str]) -> None:
-    source = write_llama(tmp_path / "hf", tokenizer=None)
-    result = CliRunner().invoke(group, ["convert", str(source), str(tmp_path / "out"), *options])
-    assert result.exit_code == 2
-    assert f"Invalid value for {options[0]}" in result.output
-    assert not (tmp_path / "out").exists()
-
-
 def test_the_digest_is_that_of_untouched_files(tmp_path: Path) -> None:
     source = write_llama(tmp_path, tokenizer=None, shards=2)
     first = checkpoint_digest(source)

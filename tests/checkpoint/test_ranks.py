@@ -188,8 +188,8 @@ def test_blocks_and_ranks_meet_at_any_row(tmp_path: Path, monkeypatch: pytest.Mo
     source = write_llama(tmp_path / "hf", tokenizer=None, shards=2, attention_bias=True)
     options = ConvertOptions(tp=4, pp=2, embedding_sharding="vocab")
     convert(source, tmp_path / "whole", options)
-    monkeypatch.setattr("tritonforge.checkpoint.convert._BLOCK_BYTES", 500)
-    monkeypatch.setattr("tritonforge.checkpoint.convert._TASK_BYTES", 1300)
+    monkeypatch.setattr("tritonforge.checkpoint.execute._BLOCK_BYTES", 500)
+    monkeypatch.setattr("tritonforge.checkpoint.execute._TASK_BYTES", 1300)
     convert(source, tmp_path / "blocks", options)
     for rank in range(8):
         name = f"rank{rank}.safetensors"

@@ -78,6 +78,11 @@ class StreamJob:
     tensor: FullTensor
     read: Callable[[int, int], Array]
 
+    @property
+    def tensors(self) -> tuple[FullTensor, ...]:
+        """The tensor, as `Job` has them."""
+        return (self.tensor,)
+
 
 AnyJob = Job | StreamJob
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tritonforge.checkpoint.jobs import AnyJob, Job, StreamJob, full_tensor
+from tritonforge.checkpoint.jobs import AnyJob, StreamJob, full_tensor
 from tritonforge.checkpoint.mapping import RowReader
 from tritonforge.checkpoint.options import AUTO, ConvertOptions
 from tritonforge.checkpoint.quantize.plan import quantised_config, quantised_jobs
@@ -42,7 +42,7 @@ def plan_jobs(source: SourceCheckpoint, config: TrtllmConfig, options: ConvertOp
         options: What was chosen.
     """
     quantised = quantised_jobs(source, config, options) if options.is_quantised else []
-    made = {tensor.name for job in quantised for tensor in (job.tensors if isinstance(job, Job) else (job.tensor,))}
+    made = {tensor.name for job in quantised for tensor in job.tensors}
     code = FLOAT_TYPES[config.dtype]
     floats = [
         StreamJob(full_tensor(target.name, code, target.shape, config), RowReader(source, target, code))
