@@ -35,6 +35,25 @@ def ensemble(config: str = ENSEMBLE) -> dict[str, str]:
     return python_model() | {"e/config.pbtxt": config, "e/1/": ""}
 
 
+def streaming_ensemble(*, instances: int) -> dict[str, str]:
+    """A decoupled model and one behind it, in an ensemble."""
+    last = PYTHON.replace("KIND_CPU", f"KIND_CPU count: {instances}")
+    steps = (
+        ENSEMBLE.replace('"m"', '"first"')
+        .replace('value: "B"', 'value: "X"')
+        .replace(
+            "step [ {",
+            'step [ {\n    model_name: "last"\n    model_version: -1\n    input_map { key: "IN" value: "X" }\n'
+            '    output_map { key: "OUT" value: "B" }\n  }, {',
+        )
+    )
+    return (
+        python_model("model_transaction_policy { decoupled: true }\n" + PYTHON, name="first")
+        | python_model(last, name="last")
+        | {"e/config.pbtxt": steps, "e/1/": ""}
+    )
+
+
 def public_ensemble(weights: str) -> dict[str, str]:
     """An ensemble that clients call, with the steps of version 1; routes is on line 2."""
     engine = "model_transaction_policy { decoupled: true }\n"
@@ -80,6 +99,11 @@ def trtllm(
     return {"m/config.pbtxt": text, "m/1/config.json": json.dumps(engine), "m/1/rank0.engine": "engine"}
 
 
+def renamed(files: dict[str, str], name: str) -> dict[str, str]:
+    """A model of these files under another name."""
+    return {path.replace("m/", f"{name}/", 1): text.replace("/m/", f"/{name}/") for path, text in files.items()}
+
+
 GOOD_ROUTES = '{"weights": {"1": 100}, "salt": "g"}'
 CLEAN = [
     python_model(),
@@ -93,8 +117,12 @@ CLEAN = [
     trtllm(parameters(enable_chunked_context=True), plugin_config={"use_paged_context_fmha": True}),
     trtllm(parameters(a_note_of_mine="x", tensorrt_llm_release="0.16.0"), version="0.16.0+cu124"),
     trtllm(path="/engines/elsewhere", version="0.16.0"),
+    renamed(trtllm(parameters(gpu_device_ids="0,1")), "a") | renamed(trtllm(parameters(gpu_device_ids="2")), "b"),
+    renamed(trtllm(parameters(max_tokens_in_paged_kv_cache=9)), "a")
+    | renamed(trtllm(parameters(max_tokens_in_paged_kv_cache=9)), "b"),
     ensemble(),
     public_ensemble('{"weights": {"1": 100, "2": 0}, "salt": ""}'),
+    streaming_ensemble(instances=1),
     gateway(routes(GOOD_ROUTES)),
     python_model(
         'parameters { key: "chat" value { string_value: "{% for m in ms %}{{ m }}{% endfor %}<s>" } }\n' + PYTHON
@@ -175,6 +203,7 @@ BROKEN = [
     ("ensemble-type", ensemble(ENSEMBLE.replace('"A" data_type: TYPE_FP32', '"A" data_type: TYPE_INT8')), 8, "which is TYPE_FP32, to 'A', which is TYPE_INT8 in the ensemble"),
     ("ensemble-type", ensemble(ENSEMBLE.replace('"B" data_type: TYPE_FP32', '"B" data_type: TYPE_INT8')), 9, "'B', which is TYPE_INT8"),
     ("ensemble-batch", ensemble("max_batch_size: 9\n" + ENSEMBLE) | python_model("max_batch_size: 8\n" + PYTHON), 1, "max_batch_size is 9, but 8 in 'm'"),
+    ("ensemble-order", streaming_ensemble(instances=3), 6, "'last' has 3 instances"),
     ("ensemble-route", public_ensemble('{"weights": {"1": 50, "2": 50}, "salt": ""}'), 2, "sends all of it to one version"),
     ("ensemble-route", public_ensemble('{"weights": {"2": 100}, "salt": ""}'), 2, "routes gives version 2 all of the traffic, but the steps are e_engine_v1"),
     ("routes-broken", gateway(routes("{")), 2, "expected JSON"),
@@ -191,6 +220,7 @@ BROKEN = [
     ("trtllm-model-type", {"m/config.pbtxt": LLM + LLM_TYPE.replace("inflight_fused_batching", "inflight"), "m/1/": ""}, 5, "'inflight'"),
     ("trtllm-parameter", {"m/config.pbtxt": LLM + 'parameters { key: "batch_scheduler_policy" value { string_value: "max" } }', "m/1/": ""}, 5, "'max'"),
     ("trtllm-kv-cache", {"m/config.pbtxt": LLM, "m/1/": ""}, None, "90 %"),
+    ("trtllm-kv-cache-shared", renamed(trtllm(), "a") | renamed(trtllm(), "b"), 3, "0.5 on a GPU that is also used by b"),
     ("trtllm-engine", trtllm(ranks=2), None, "rank1.engine: no such file"),
     ("trtllm-engine", trtllm() | {"m/1/config.json": "{"}, None, "config.json"),
     ("trtllm-own-version", trtllm(parameters(engine_kind="tensorrt_llm"), path="/models/m/2"), 1, "not this model's version 1"),

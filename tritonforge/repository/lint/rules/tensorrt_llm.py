@@ -11,6 +11,9 @@ from tritonforge.repository.lint.view import ModelView, RepositoryView
 ENGINE_PATHS = ("gpt_model_path", "encoder_model_path")
 MODEL_TYPES = ("inflight_fused_batching", "inflight_batching", "V1", "v1")
 SCHEDULER_POLICIES = ("guaranteed_no_evict", "max_utilization")
+# Of the GPU memory that is free: what the backend takes by default, and from where on two engines do not fit.
+DEFAULT_SHARE, LARGE_SHARE = 0.9, 0.5
+MOST_NAMES = 3
 MEMORY_LIMITS = ("kv_cache_free_gpu_mem_fraction", "max_tokens_in_paged_kv_cache")
 
 
@@ -71,6 +74,45 @@ def _memory_is_limited(model: ModelView, _: RepositoryView) -> Iterator[Problem]
         )
 
 
+def _memory_is_shared(model: ModelView, repository: RepositoryView) -> Iterator[Problem]:
+    share = _memory_share(model)
+    if model.backend != "tensorrtllm" or share is None or share < LARGE_SHARE:
+        return
+    others = [
+        other.name
+        for other in repository.models.values()
+        if other.backend == "tensorrtllm" and other.name != model.name and _gpus(other) & _gpus(model)
+    ]
+    if others:
+        yield Problem(
+            f"kv_cache_free_gpu_mem_fraction is {share:g} on a GPU that is also used by {_shown(others)}: the KV cache "
+            f"of the one that is loaded first leaves too little for the weights of the next",
+            "give each of them a smaller share, or max_tokens_in_paged_kv_cache",
+            line=model.parameter_line("kv_cache_free_gpu_mem_fraction"),
+        )
+
+
+def _shown(names: list[str]) -> str:
+    first = ", ".join(sorted(names)[:MOST_NAMES])
+    return first if len(names) <= MOST_NAMES else f"{first} and {len(names) - MOST_NAMES} others"
+
+
+def _memory_share(model: ModelView) -> float | None:
+    """Share of the free GPU memory that the KV cache takes; None when it is bounded in tokens, or not to be read."""
+    if (model.parameter("max_tokens_in_paged_kv_cache") or "").isdecimal():
+        return None
+    try:
+        return float(model.parameter("kv_cache_free_gpu_mem_fraction") or DEFAULT_SHARE)
+    except ValueError:
+        return None  # a placeholder, reported as one
+
+
+def _gpus(model: ModelView) -> set[str]:
+    """Numbers of the GPUs that an engine is on: the first one when none is named."""
+    named = model.parameter("gpu_device_ids") or "0"
+    return {number.strip() for instance in named.split(";") for number in instance.split(",")}
+
+
 def _is_placeholder(value: str) -> bool:
     return "${" in value or "{{" in value  # reported as such
 
@@ -99,5 +141,11 @@ TENSORRT_LLM_RULES = (
         Severity.INFO,
         "By default the KV cache takes nearly all of the free GPU memory.",
         _memory_is_limited,
+    ),
+    ModelRule(
+        "trtllm-kv-cache-shared",
+        Severity.WARNING,
+        "Each engine sizes its KV cache by what is free when it is loaded, not by what the others will need.",
+        _memory_is_shared,
     ),
 )
