@@ -30,3 +30,24 @@ def test_an_engine_that_gives_no_token_is_not_taken() -> None:
         PublishFailed, match="tiny_engine_v1 is loaded, but its answer to a first request holds no token"
     ):
         live.take()
+
+
+class TextServer(SilentServer):
+    """Notes what it is asked to do."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[object, ...]] = []
+
+    def load(self, model: str, *, timeout_s: float) -> None:
+        self.asked.append(("load", model))
+
+    def generate(self, model: str, prompt: str, **options: object) -> None:
+        self.asked.append(("generate", model, options["version"]))
+
+
+def test_an_engine_that_takes_text_is_asked_through_the_gateway() -> None:
+    server = TextServer()
+
+    LiveServer(server, gateway="tiny", engines=["tiny_engine_v2"], text_versions=[2]).take()
+
+    assert server.asked == [("load", "tiny_engine_v2"), ("load", "tiny"), ("generate", "tiny", 2)]

@@ -1,11 +1,17 @@
-"""Which models a server loads when some are asked for by name."""
+"""Which models a server loads: those asked for with their engines, and none that the embedded server cannot run."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
+import pytest
+
 from tests.pipeline.builds import INT8, build, write_spec
-from tritonforge.pipeline.serve import with_engines
+from tests.support.standin_tool import install_standin
+from tritonforge.errors import EngineMismatch
+from tritonforge.pipeline.serve import serve, with_engines
+from tritonforge.server.options import ServerOptions
 
 
 def test_gateway_brings_its_engines(tiny_llama: Path, tmp_path: Path) -> None:
@@ -18,3 +24,56 @@ def test_engine_and_foreign_models_stay_as_they_are(tiny_llama: Path, tmp_path: 
     build(write_spec(tmp_path, tiny_llama))
 
     assert with_engines(tmp_path / "models", ["tiny_engine_v1", "other"]) == ("tiny_engine_v1", "other")
+
+
+@pytest.fixture
+def mixed(tiny_llama: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A repository with `tiny` for TensorRT-LLM (1) and for the CPU (2), and with `gpu` for TensorRT-LLM alone."""
+    monkeypatch.setenv("PATH", f"{install_standin(tmp_path / 'environment')}:{os.environ['PATH']}")
+    trtllm = '{engine: {kind: tensorrt_llm, release: "0.16.0", executor: local}}'
+    limits = "    limits: {max_batch_size: 4, max_seq_len: 128}\n"
+    other = f"{limits}  - {{name: gpu, checkpoint: {tiny_llama}, versions: {{1: {trtllm}}}, {limits.strip()}}}\n"
+    build(write_spec(tmp_path, tiny_llama, versions=f"1: {trtllm}\n      2: {INT8}", more=other))
+    return tmp_path / "models"
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...] | None]:
+    """Instead of starting a server, notes the models that it would load."""
+    models: list[tuple[str, ...] | None] = []
+    monkeypatch.setattr("tritonforge.pipeline.serve.start_embedded", lambda _, options: models.append(options.models))
+    return models
+
+
+def test_a_gateway_is_served_without_the_engines_that_cannot_run_here(mixed: Path, started: list) -> None:
+    said: list[str] = []
+
+    serve(mixed, options=ServerOptions(models=("tiny",)), on_event=said.append)
+
+    assert started == [("tiny", "tiny_engine_v2")]
+    (line,) = said
+    assert line.startswith("left out: tiny_engine_v1 cannot be loaded: it needs Triton's backend 'tensorrtllm'")
+
+
+def test_an_engine_that_cannot_run_here_is_refused_when_it_is_named(mixed: Path, started: list) -> None:
+    for models in (("tiny", "tiny_engine_v1"), ("gpu",)):
+        with pytest.raises(EngineMismatch, match="'tensorrtllm', and the embedded server has python only") as caught:
+            serve(mixed, options=ServerOptions(models=models))
+        assert "24.12-trtllm-python-py3" in str(caught.value.hint)
+    assert started == []
+
+
+def test_serving_everything_says_how_the_rest_is_served(mixed: Path, started: list) -> None:
+    with pytest.raises(EngineMismatch) as caught:
+        serve(mixed)
+
+    assert str(caught.value.hint).endswith(f"the rest is served by: tritonforge serve {mixed} --model tiny")
+    assert started == []
+
+
+def test_what_fits_is_served_as_it_is(tiny_llama: Path, tmp_path: Path, started: list) -> None:
+    build(write_spec(tmp_path, tiny_llama))
+
+    serve(tmp_path / "models")
+
+    assert started == [None]

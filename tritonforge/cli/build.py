@@ -40,6 +40,7 @@ from tritonforge.spec.load import load_spec
     show_envvar=True,
     help="Folder of the build cache, which repositories can share; without it one beside the repository.",
 )
+@click.option("--no-load", is_flag=True, help="Publish on disk only, also when a server serves the repository.")
 @grpc_url_option
 @json_option
 def command(
@@ -54,6 +55,7 @@ def command(
     dry_run: bool,
     explain: bool,
     no_cache: bool,
+    no_load: bool,
     as_json: bool,
 ) -> None:
     """Convert, compile, render, lint and publish what forge.yaml asks for.
@@ -69,7 +71,7 @@ def command(
         version,
         replace=replace,
         traffic=traffic,
-        server=server_of(loaded.repository, url),
+        server=None if no_load else server_of(loaded.repository, url),
         cache=None if cache is None else cache.absolute(),
         use_cache=not no_cache,
     )

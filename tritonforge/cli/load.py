@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
 from tritonforge.cli.connection import server_options
-from tritonforge.cli.output import json_option, print_json, print_line
+from tritonforge.cli.output import json_option, print_json, print_line, say
 from tritonforge.client import Client
+from tritonforge.pipeline.load import load
 
 
 @click.command()
@@ -14,8 +17,12 @@ from tritonforge.client import Client
 @server_options(default_timeout_s=300.0)
 @json_option
 def command(client: Client, model: str, *, as_json: bool) -> None:
-    """Load MODEL on a running server, or load it again after its folder has changed."""
-    client.load(model)
+    """Load MODEL on a running server, or load it again after its folder has changed.
+
+    With --repository, an engine that another release or another GPU needs is refused before it is loaded.
+    """
+    repository: Path | None = click.get_current_context().params["repository"]
+    load(client, model, repository=repository, on_event=say)
     versions = [entry for entry in client.models() if entry.name == model]
     if as_json:
         print_json({"model": model, "versions": versions})

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from tritonforge.cli.output import json_option, print_json
+from tritonforge.cli.output import json_option, print_json, say
 from tritonforge.cli.signals import until_stopped
 from tritonforge.pipeline.serve import serve
 from tritonforge.server import RunningServer, ServerOptions
@@ -66,7 +66,7 @@ from tritonforge.server import RunningServer, ServerOptions
 def command(repository: Path, models: tuple[str, ...], *, as_json: bool, **chosen: object) -> None:
     """Run Triton on REPOSITORY until Ctrl-C or SIGTERM. Requests under way still finish."""
     options = ServerOptions(models=models or None, **chosen)  # type: ignore[arg-type]  # click has checked the types
-    with until_stopped(), serve(repository, options=options) as server:
+    with until_stopped(), serve(repository, options=options, on_event=say) as server:
         show(server, as_json=as_json)
         server.wait()
 

@@ -10,6 +10,7 @@ from tritonforge.events import OnEvent, ignore
 from tritonforge.pipeline.cache import BuildCache, CacheSize
 from tritonforge.pipeline.compile import CompiledVersion, Workplace, compile_version
 from tritonforge.pipeline.context import CACHE, BuildContext
+from tritonforge.pipeline.load import refuse_unfit
 from tritonforge.pipeline.plan import BuildOptions, ModelPlan, VersionPlan, plan_build
 from tritonforge.pipeline.publish import publish_versions
 from tritonforge.pipeline.traffic import change_traffic
@@ -83,11 +84,13 @@ def build_spec(loaded: LoadedSpec, options: BuildOptions, *, on_event: OnEvent =
         SpecError: The spec has no such model or version.
         CheckpointError, BuildError: A version cannot be compiled, or the spec's traffic leads nowhere; nothing of its
             model is published.
+        EngineMismatch: The server or its GPU could not run a version.
         RepositoryError: A version is published with another build, the folder beside the repository cannot be written,
             or publishing failed; nothing was changed.
     """
     context = BuildContext.of(loaded)
     plans = plan_build(context, options)
+    refuse_unfit(loaded, plans, options)
     cache = BuildCache(cache_folder(loaded, options))
     for folder in (context.work, context.imports):
         sweep(folder)

@@ -10,6 +10,7 @@ import numpy as np
 from tritonforge.client import Client, GenerateOptions
 from tritonforge.errors import ClientError, PublishFailed
 from tritonforge.repository.ensemble import EnsembleNames
+from tritonforge.repository.layout import engine_model_name
 from tritonforge.spec.layout import GATEWAY, Layout
 from tritonforge.spec.tests import TestSpec
 
@@ -25,13 +26,23 @@ class LiveServer:
         gateway: Public name of the model.
         engines: Engine models that are put in place.
         parts: Further models that are put in place between the two.
+        text_versions: Versions whose engines take text: they are asked through the gateway, which knows their tensors.
     """
 
-    def __init__(self, client: Client, *, gateway: str, engines: Collection[str], parts: Collection[str] = ()) -> None:
+    def __init__(
+        self,
+        client: Client,
+        *,
+        gateway: str,
+        engines: Collection[str],
+        parts: Collection[str] = (),
+        text_versions: Collection[int] = (),
+    ) -> None:
         self._client = client
         self._gateway = gateway
         self._engines = tuple(engines)
         self._parts = tuple(parts)
+        self._text_versions = tuple(text_versions)
         self._were_ready = {name for name in (gateway, *engines, *parts) if client.model_ready(name)}
 
     def take(self) -> None:
@@ -42,12 +53,17 @@ class LiveServer:
             NotReady: A model did not become ready in time.
             PublishFailed: An engine is loaded, but answers nothing.
         """
+        text_engines = {engine_model_name(self._gateway, number) for number in self._text_versions}
         for engine in self._engines:
             self._load(engine)
-            self._probe(engine)
+            if engine not in text_engines:
+                self._probe(engine)
         for part in self._parts:
             self._load(part)
         self._load(self._gateway)
+        for number in self._text_versions:
+            options = GenerateOptions(max_tokens=1, version=number)
+            self._client.generate(self._gateway, "a", timeout_s=PROBE_TIMEOUT_S, **options)
 
     def take_back(self) -> None:
         """Make the server serve again what is on disk, which is what was there before."""

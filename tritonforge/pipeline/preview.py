@@ -11,6 +11,7 @@ from tritonforge.pipeline.cache import BuildCache
 from tritonforge.pipeline.context import BuildContext
 from tritonforge.pipeline.explain import CacheLook, explain
 from tritonforge.pipeline.kinds import KINDS
+from tritonforge.pipeline.load import refuse_unfit
 from tritonforge.pipeline.plan import BuildOptions, VersionPlan, plan_build
 from tritonforge.repository.ensemble import EnsembleNames
 from tritonforge.repository.layout import CONFIG_NAME, engine_model_name, serving_folder
@@ -70,6 +71,7 @@ class Preview:
 def preview_spec(loaded: LoadedSpec, options: BuildOptions) -> Preview:
     """Say what `build_spec` would do. Writes nothing, and raises what the build would raise before its first step."""
     models = plan_build(BuildContext.of(loaded), options)
+    unknown = refuse_unfit(loaded, models, options)
     plans = [version for model in models for version in model.versions]
     cache = BuildCache(cache_folder(loaded, options))
     looks = tuple(look for plan in plans for look in explain(plan, cache)) if options.use_cache else ()
@@ -81,7 +83,7 @@ def preview_spec(loaded: LoadedSpec, options: BuildOptions) -> Preview:
         files=tuple(_files(plans)),
         traffic={plan.model.name: plan.weights for plan in models},
         cache=looks,
-        notes=tuple(note for plan in plans for note in _notes(plan)),
+        notes=(*(note for plan in plans for note in _notes(plan)), *unknown),
     )
 
 

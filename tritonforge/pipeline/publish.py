@@ -8,8 +8,10 @@ from pathlib import Path
 from tritonforge.client import Client
 from tritonforge.errors import RepositoryError
 from tritonforge.events import OnEvent
+from tritonforge.pipeline.compatibility import Advice
 from tritonforge.pipeline.compile import CompiledVersion
 from tritonforge.pipeline.live import LiveServer
+from tritonforge.pipeline.load import check_version, facts_of, needs_of
 from tritonforge.pipeline.plan import BuildOptions
 from tritonforge.pipeline.weights import weights_after, weights_in_force
 from tritonforge.repository.layout import engine_model_name, find_version
@@ -18,6 +20,7 @@ from tritonforge.repository.publish import Transaction
 from tritonforge.repository.render import render_engine, render_gateway
 from tritonforge.repository.render_ensemble import render_ensemble, render_parts
 from tritonforge.repository.serving import ServedVersion, read_served
+from tritonforge.spec.engine import TextEngineSpec
 from tritonforge.spec.layout import GATEWAY
 from tritonforge.spec.load import LoadedSpec
 from tritonforge.spec.model import ModelSpec
@@ -60,7 +63,7 @@ def publish_versions(
         if options.server is None:
             transaction.publish(staged)
         else:
-            _publish_live(transaction, model, fresh, staged, server=options.server, on_event=on_event)
+            _publish_live(transaction, loaded, model, fresh, staged, server=options.server, on_event=on_event)
 
 
 def _came_first(repository: Path, item: CompiledVersion, options: BuildOptions, on_event: OnEvent) -> bool:
@@ -108,6 +111,7 @@ def render_model(
 
 def _publish_live(
     transaction: Transaction,
+    loaded: LoadedSpec,
     model: ModelSpec,
     compiled: Sequence[CompiledVersion],
     staged: Sequence[Path],
@@ -116,9 +120,11 @@ def _publish_live(
     on_event: OnEvent,
 ) -> None:
     with Client(server) as client:
+        _refuse_unfit(client, transaction.staging, loaded, compiled, on_event)
         engines = [engine_model_name(model.name, item.version.number) for item in compiled]
         parts = [folder.name for folder in staged[:-1] if folder.name not in engines]
-        live = LiveServer(client, gateway=model.name, engines=engines, parts=parts)
+        texts = [item.version.number for item in compiled if isinstance(item.version.engine, TextEngineSpec)]
+        live = LiveServer(client, gateway=model.name, engines=engines, parts=parts, text_versions=texts)
 
         def apply() -> None:
             live.take()
@@ -127,6 +133,19 @@ def _publish_live(
 
         transaction.publish(staged, apply=apply, undo=live.take_back)
     on_event(f"{model.name}: loaded at {server}; {len(model.tests) * len(compiled)} of its tests asked and passed")
+
+
+def _refuse_unfit(
+    client: Client, staging: Path, loaded: LoadedSpec, compiled: Sequence[CompiledVersion], on_event: OnEvent
+) -> None:
+    """What the server or its GPU cannot run is found before anything is put in place or loaded."""
+    advice = Advice(loaded.repository, loaded.path)
+    for item in compiled:
+        staged = find_version(staging, item.version.model_name, item.version.number)
+        if staged is not None:
+            facts = facts_of(client, loaded.repository, needs_of(staged))
+            for note in check_version(staged, facts, advice):
+                on_event(f"note: {note}")
 
 
 def _refuse_findings(findings: Sequence[Finding]) -> None:

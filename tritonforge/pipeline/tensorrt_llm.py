@@ -36,12 +36,14 @@ def plan_tensorrt_llm(ingredients: Ingredients) -> Recipe:
     Raises:
         SpecError: The release cannot do what is asked for, or the limits do not fit the model.
         CheckpointError: The release cannot take the checkpoint like that.
+        RepositoryError: Its instance groups are not what the backend can serve.
         BuildError: The GPUs of this machine are not those that the engine is for.
         RepositoryError: Its instance groups ask for what the backend cannot do.
     """
     spec = _spec(ingredients.version.engine)
     place_engine(ingredients.version)  # what cannot be rendered is not compiled for an hour first
     release = find_release(spec.release)
+    place_engine(ingredients.version)
     limits = ingredients.version.limits.fitted_to(ingredients.source.config.max_position_embeddings)
     conversion = plan_conversion(ingredients, _convert_options(spec, ingredients), for_engine=KIND)
     architecture = _architecture(spec, ingredients.machine)

@@ -24,6 +24,8 @@ from tritonforge.staging import staged_folder
 PACKAGE = "nvidia-pytriton"
 INSTALL_HINT = "pip install 'tritonforge[embedded]'"
 STUB = "triton_python_backend_stub"
+# Those of the backend folder that is laid out for it.
+BACKENDS = ("python",)
 # From the wheel's platform tag, manylinux_2_35_x86_64.
 MACHINE = "x86_64"
 GLIBC = (2, 35)

@@ -1,0 +1,246 @@
+"""Engines that do not fit the server or its GPU are refused before they are loaded, with the command that mends it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.support.trtllm_engines import write_trtllm_engine
+from tritonforge.client import ServerInfo
+from tritonforge.errors import ConnectFailed, EngineMismatch
+from tritonforge.pipeline.compatibility import Advice, EngineNeeds, ServerFacts, check_needs
+from tritonforge.pipeline.load import check_version, facts_of, load, needs_of
+from tritonforge.pipeline.machine import Gpu
+from tritonforge.releases.table import all_releases
+from tritonforge.repository.layout import PublishedVersion, find_version
+from tritonforge.repository.manifest import MANIFEST_NAME, Manifest, manifest_text
+from tritonforge.server.options import ServerAddress
+from tritonforge.server.state import ServerState, process_start, write_state
+
+NEEDS = EngineNeeds(
+    "tiny", 2, "tensorrt_llm", backend="tensorrtllm", release="0.16.0", gpu_architecture="sm_90", mount="/models"
+)
+H100, A100 = Gpu(0, "NVIDIA H100", "sm_90"), Gpu(1, "NVIDIA A100", "sm_80")
+FITS = ServerFacts(triton="2.53.0", backends=("python", "tensorrtllm"), gpus=(H100,))
+ADVICE = Advice(Path("/srv/models"), Path("/srv/forge.yaml"))
+BUILD = "tritonforge build -f /srv/forge.yaml --model tiny --version 2 --replace"
+RUN = (
+    "docker run --rm --gpus all --network host --shm-size 2g -v /srv/models:/models "
+    "nvcr.io/nvidia/tritonserver:24.12-trtllm-python-py3 tritonserver --model-repository /models "
+    "--model-control-mode explicit --load-model tiny_engine_v2 --load-model tiny"
+)
+
+
+def test_what_fits_is_taken_without_a_word() -> None:
+    assert check_needs(NEEDS, FITS, ADVICE) == ()
+
+
+@pytest.mark.parametrize(
+    ("server", "problem", "hint"),
+    [
+        (
+            replace(FITS, triton="2.54.0"),
+            "it is for TensorRT-LLM 0.16.0; the server runs Triton 2.54.0, whose container carries TensorRT-LLM 0.17.0",
+            f"run it with: {RUN}; or set engine.release to 0.17.0 and run: {BUILD}",
+        ),
+        (
+            replace(FITS, gpus=(A100,)),
+            "it is compiled for sm_90; GPU 1 of the server is sm_80 (NVIDIA A100)",
+            f"build it on a machine with that GPU: {BUILD}",
+        ),
+        (
+            replace(FITS, backends=("python",)),
+            "it needs Triton's backend 'tensorrtllm', and the embedded server has python only",
+            f"run it with: {RUN}",
+        ),
+    ],
+)
+def test_what_does_not_fit_is_refused_with_the_command(server: ServerFacts, problem: str, hint: str) -> None:
+    with pytest.raises(EngineMismatch) as caught:
+        check_needs(NEEDS, server, ADVICE)
+
+    assert caught.value.message == f"tiny_engine_v2 cannot be loaded: {problem}"
+    assert caught.value.hint == hint
+    shlex.split(hint.partition(": ")[2])  # can be pasted into a shell
+
+
+@pytest.mark.parametrize("release", all_releases(), ids=lambda release: release.name)
+def test_a_release_fits_each_of_its_containers_and_no_other(release) -> None:
+    needs = replace(NEEDS, release=release.name)
+    for other in all_releases():
+        for container in other.containers:
+            server = replace(FITS, triton=container.triton)
+            if other == release:
+                assert check_needs(needs, server, ADVICE) == ()
+            else:
+                with pytest.raises(EngineMismatch, match=f"TensorRT-LLM {release.name}"):
+                    check_needs(needs, server, ADVICE)
+
+
+@pytest.mark.parametrize(
+    ("needs", "server", "note"),
+    [
+        (NEEDS, ServerFacts(triton=None, gpus=(H100,)), "whether the server carries TensorRT-LLM 0.16.0 is not known"),
+        (NEEDS, replace(FITS, triton="3.99.0"), "the release table has no container with Triton 3.99.0"),
+        (NEEDS, replace(FITS, gpus=()), "whether the server's GPU is sm_90 is not known"),
+        (replace(NEEDS, gpu_architecture=None), FITS, "for which GPU it is compiled is not known"),
+        (replace(NEEDS, release=None), FITS, "its manifest does not say which TensorRT-LLM built it"),
+    ],
+)
+def test_what_is_not_known_is_a_note(needs: EngineNeeds, server: ServerFacts, note: str) -> None:
+    (found,) = check_needs(needs, server, ADVICE)
+
+    assert note in found
+
+
+def test_only_the_gpus_of_the_version_count() -> None:
+    both = replace(FITS, gpus=(H100, A100))
+
+    assert check_needs(NEEDS, both, ADVICE) == ()  # the first ones are meant, and there is one that fits
+    assert check_needs(replace(NEEDS, gpus=(0,)), both, ADVICE) == ()
+    with pytest.raises(EngineMismatch, match="GPU 1"):
+        check_needs(replace(NEEDS, gpus=(1,)), both, ADVICE)
+    assert check_needs(replace(NEEDS, gpu_architecture="sm_90a"), FITS, ADVICE) == ()
+
+
+def test_engines_of_no_release_fit_everywhere() -> None:
+    assert check_needs(EngineNeeds("tiny", 1, "openvino", backend="python"), ServerFacts(), ADVICE) == ()
+
+
+@pytest.fixture
+def published(tmp_path: Path) -> PublishedVersion:
+    """Version 2 of `tiny`, as if built by 0.16.0 for sm_90."""
+    folder = tmp_path / "models" / "tiny_engine_v2" / "2"
+    write_trtllm_engine(folder, "0.16.0")
+    manifest = Manifest(
+        model="tiny",
+        version=2,
+        kind="tensorrt_llm",
+        checkpoint_digest="c",
+        spec_digest="s",
+        created="2026-01-01T00:00:00+00:00",
+        release="0.16.0",
+        gpu_architecture="sm_90",
+        settings={"engine": {"gpus": [1], "image": None}},
+    )
+    (folder / MANIFEST_NAME).write_text(manifest_text(manifest))
+    (folder.parent / "config.pbtxt").write_text(
+        'name: "tiny_engine_v2"\nbackend: "tensorrtllm"\n'
+        'parameters { key: "gpt_model_path" value { string_value: "/models/tiny_engine_v2/2" } }\n'
+    )
+    version = find_version(tmp_path / "models", "tiny", 2)
+    assert version is not None
+    return version
+
+
+def test_needs_are_read_from_what_is_published(published: PublishedVersion) -> None:
+    assert needs_of(published) == replace(NEEDS, gpus=(1,))
+
+
+def test_an_engine_of_another_release_than_its_manifest_is_refused_with_both(published: PublishedVersion) -> None:
+    write_trtllm_engine(published.folder, "0.17.0")
+
+    with pytest.raises(EngineMismatch, match=r"built by TensorRT-LLM 0\.17\.0; its manifest says 0\.16\.0") as caught:
+        check_version(published, FITS, ADVICE)
+
+    assert caught.value.hint == f"build it again: {BUILD}"
+
+
+@pytest.mark.parametrize("damage", ["config.json", "rank0.engine"])
+def test_an_engine_that_lacks_a_file_is_refused(published: PublishedVersion, damage: str) -> None:
+    (published.folder / damage).unlink()
+
+    with pytest.raises(EngineMismatch, match=damage):
+        check_version(published, FITS, ADVICE)
+
+
+class FakeServer:
+    """A server of a version, which notes what it loads."""
+
+    def __init__(self, version: str | None, url: str = "localhost:8001") -> None:
+        self.version = version
+        self.url = url
+        self.loaded: list[str] = []
+
+    def metadata(self) -> ServerInfo:
+        if self.version is None:
+            raise ConnectFailed("no answer", server=self.url)
+        return ServerInfo("triton", self.version, ())
+
+    def load(self, model: str, *, timeout_s: float | None) -> None:
+        self.loaded.append(model)
+
+
+@pytest.fixture
+def driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A stand-in for nvidia-smi: two GPUs, sm_80 and sm_90."""
+    program = tmp_path / "driver" / "nvidia-smi"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\necho '0, NVIDIA A100-SXM4-80GB, 8.0'\necho '1, NVIDIA H100, PCIe, 9.0'\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:/usr/bin:/bin")
+    return program
+
+
+def test_load_looks_at_the_servers_version_and_this_machines_gpus(published: PublishedVersion, driver: Path) -> None:
+    repository = published.folder.parents[1]
+    server, notes = FakeServer("2.53.0"), []
+
+    load(server, "tiny_engine_v2", repository=repository, on_event=notes.append)
+
+    assert (server.loaded, notes) == (["tiny_engine_v2"], [])
+    other = FakeServer("2.52.0")
+    with pytest.raises(EngineMismatch, match=r"carries TensorRT-LLM 0\.15\.0"):
+        load(other, "tiny_engine_v2", repository=repository)
+    assert other.loaded == []
+
+
+def test_load_refuses_an_engine_for_another_gpu(published: PublishedVersion, driver: Path) -> None:
+    manifest = json.loads((published.folder / MANIFEST_NAME).read_text())
+    manifest["settings"]["engine"]["gpus"] = [0]
+    (published.folder / MANIFEST_NAME).write_text(json.dumps(manifest))
+    server = FakeServer("2.53.0")
+
+    with pytest.raises(EngineMismatch, match=r"GPU 0 of the server is sm_80 \(NVIDIA A100-SXM4-80GB\)"):
+        load(server, "tiny_engine_v2", repository=published.folder.parents[1])
+
+    assert server.loaded == []
+
+
+def test_the_gpus_of_another_machine_are_not_known_here(published: PublishedVersion, driver: Path) -> None:
+    facts = facts_of(FakeServer("2.53.0", "http://gpu-box:8000"), published.folder.parents[1], needs_of(published))
+
+    assert facts == ServerFacts(triton="2.53.0", backends=None, gpus=())
+
+
+def test_a_server_that_does_not_answer_is_asked_to_load_all_the_same(published: PublishedVersion) -> None:
+    server, notes = FakeServer(None), []
+
+    load(server, "tiny_engine_v2", repository=published.folder.parents[1], on_event=notes.append)
+
+    assert server.loaded == ["tiny_engine_v2"]
+    assert any("whether the server carries" in note for note in notes)
+
+
+def test_models_that_are_no_engines_are_not_looked_at(tmp_path: Path) -> None:
+    server = FakeServer("2.53.0")
+    load(server, "tiny", repository=tmp_path)
+    load(server, "tiny_engine_v9", repository=tmp_path)
+    load(server, "tiny_engine_v2", repository=None)
+
+    assert server.loaded == ["tiny", "tiny_engine_v9", "tiny_engine_v2"]
+
+
+def test_the_embedded_server_is_known_by_its_address(published: PublishedVersion) -> None:
+    repository = published.folder.parents[1]
+    address = ServerAddress("127.0.0.1", 5001, 5000, 5002)
+    write_state(repository, ServerState(address, os.getpid(), process_start(os.getpid()) or 0, Path("log")))
+
+    with pytest.raises(EngineMismatch, match="the embedded server has python only"):
+        load(FakeServer("2.51.0", address.grpc_url), "tiny_engine_v2", repository=repository)

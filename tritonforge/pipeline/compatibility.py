@@ -1,0 +1,189 @@
+"""Whether an engine fits the server and the GPU that are to run it, found before it is compiled or loaded. Pure.
+
+What does not fit is refused with the command that mends it. What nobody can know here is a note.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn
+
+from tritonforge.errors import EngineMismatch, UnknownRelease
+from tritonforge.pipeline.machine import Gpu
+from tritonforge.releases.table import find_release, release_of_triton
+from tritonforge.repository.layout import engine_model_name
+
+TENSORRT_LLM = "tensorrt_llm"
+# Where engines of other kinds run, for messages.
+_RUNS_IN = {"vllm": "Triton's container with vLLM, nvcr.io/nvidia/tritonserver:<year.month>-vllm-python-py3"}
+
+
+@dataclass(frozen=True, slots=True)
+class ServerFacts:
+    """What is known of the server that is to load an engine.
+
+    Args:
+        triton: Its version of Triton; None when that is not known.
+        backends: The backends that it has; None when that is not known.
+        gpus: The GPUs that it sees; empty when that is not known.
+    """
+
+    triton: str | None = None
+    backends: tuple[str, ...] | None = None
+    gpus: tuple[Gpu, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class EngineNeeds:
+    """What one version's engine needs to run.
+
+    Args:
+        model: Public name of the model.
+        number: Version number.
+        kind: Kind of its engine.
+        backend: Triton's backend; None when that is not known.
+        release: TensorRT-LLM release; None for engines of no release, or when it is not known.
+        gpu_architecture: GPU that it is compiled for; None when that is not known.
+        gpus: Numbers of its GPUs; empty for the first ones.
+        image: Container that was asked for; None takes the release's.
+        mount: Where the server sees the repository; None where it is.
+    """
+
+    model: str
+    number: int
+    kind: str
+    backend: str | None = None
+    release: str | None = None
+    gpu_architecture: str | None = None
+    gpus: tuple[int, ...] = ()
+    image: str | None = None
+    mount: str | None = None
+
+    @property
+    def engine_model(self) -> str:
+        """Name of its Triton model."""
+        return engine_model_name(self.model, self.number)
+
+    @property
+    def container(self) -> str | None:
+        """The container that it runs in; None when there is no saying."""
+        if self.image is not None or self.release is None:
+            return self.image
+        with suppress(UnknownRelease):
+            return find_release(self.release).container.image
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """What the commands that mend something are made of.
+
+    Args:
+        repository: The model repository.
+        spec: forge.yaml; None when it is not known which.
+    """
+
+    repository: Path
+    spec: Path | None = None
+
+    def rebuild(self, needs: EngineNeeds) -> str:
+        """The command that builds a version again."""
+        path = "forge.yaml" if self.spec is None else str(self.spec)
+        argv = ["tritonforge", "build", "-f", path, "--model", needs.model, "--version", str(needs.number)]
+        return shlex.join([*argv, "--replace"])
+
+    def run(self, needs: EngineNeeds, image: str) -> str:
+        """The command that starts a container with a version and its gateway."""
+        repository = str(self.repository.absolute())
+        mount = needs.mount or repository
+        server = ["tritonserver", "--model-repository", mount, "--model-control-mode", "explicit"]
+        models = [word for name in (needs.engine_model, needs.model) for word in ("--load-model", name)]
+        docker = ["docker", "run", "--rm", "--gpus", "all", "--network", "host", "--shm-size", "2g"]
+        return shlex.join([*docker, "-v", f"{repository}:{mount}", image, *server, *models])
+
+
+def check_needs(needs: EngineNeeds, server: ServerFacts, advice: Advice) -> tuple[str, ...]:
+    """Refuse an engine that cannot run on a server.
+
+    Args:
+        needs: What it needs.
+        server: The server.
+        advice: For the commands that mend it.
+
+    Returns:
+        What could not be checked, one sentence each.
+
+    Raises:
+        EngineMismatch: The server lacks its backend or carries another release, or it is compiled for another GPU.
+    """
+    _check_backend(needs, server, advice)
+    return (*_check_release(needs, server, advice), *_check_gpu(needs, server, advice))
+
+
+def refuse(needs: EngineNeeds, problem: str, *, hint: str) -> NoReturn:
+    """Refuse an engine by name.
+
+    Raises:
+        EngineMismatch: Always.
+    """
+    raise EngineMismatch(f"{needs.engine_model} cannot be loaded: {problem}", hint=hint)
+
+
+def _check_backend(needs: EngineNeeds, server: ServerFacts, advice: Advice) -> None:
+    if server.backends is None or needs.backend is None or needs.backend in server.backends:
+        return
+    where = _RUNS_IN.get(needs.kind, f"a server with the backend {needs.backend!r}")
+    if needs.container is not None:
+        where = advice.run(needs, needs.container)
+    found = ", ".join(server.backends)
+    refuse(
+        needs,
+        f"it needs Triton's backend {needs.backend!r}, and the embedded server has {found} only",
+        hint=f"run it with: {where}",
+    )
+
+
+def _check_release(needs: EngineNeeds, server: ServerFacts, advice: Advice) -> Iterator[str]:
+    release = needs.release
+    if release is None:
+        if needs.kind == TENSORRT_LLM:
+            yield f"{needs.engine_model}: its manifest does not say which TensorRT-LLM built it"
+        return
+    if server.triton is None:
+        yield f"{needs.engine_model}: whether the server carries TensorRT-LLM {release} is not known"
+        return
+    carried = [one.name for one in release_of_triton(server.triton)]
+    if not carried:
+        yield (
+            f"{needs.engine_model}: the release table has no container with Triton {server.triton}; whether it "
+            f"carries TensorRT-LLM {release} is not known"
+        )
+    elif release not in carried:
+        again = f"set engine.release to {carried[-1]} and run: {advice.rebuild(needs)}"
+        image = needs.container
+        refuse(
+            needs,
+            f"it is for TensorRT-LLM {release}; the server runs Triton {server.triton}, whose container carries "
+            f"TensorRT-LLM {' or '.join(carried)}",
+            hint=again if image is None else f"run it with: {advice.run(needs, image)}; or {again}",
+        )
+
+
+def _check_gpu(needs: EngineNeeds, server: ServerFacts, advice: Advice) -> Iterator[str]:
+    if needs.kind != TENSORRT_LLM:
+        return
+    wanted = needs.gpu_architecture
+    gpus = [gpu for gpu in server.gpus if not needs.gpus or gpu.index in needs.gpus]
+    if wanted is None or not gpus:
+        what = "for which GPU it is compiled" if wanted is None else f"whether the server's GPU is {wanted}"
+        yield f"{needs.engine_model}: {what} is not known"
+        return
+    other = [gpu for gpu in gpus if gpu.architecture != wanted.rstrip("a")]
+    if len(other) == len(gpus) or (needs.gpus and other):
+        found = f"GPU {other[0].index} of the server is {other[0].architecture} ({other[0].name})"
+        hint = f"build it on a machine with that GPU: {advice.rebuild(needs)}"
+        refuse(needs, f"it is compiled for {wanted}; {found}", hint=hint)
