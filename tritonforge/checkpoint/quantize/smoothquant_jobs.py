@@ -49,39 +49,41 @@ def smoothquant_jobs(
         options: What was chosen.
         ranges: Inputs and outputs of all linear layers.
     """
+    linears = linears_of(source)
+    stored = _stored(source, config, linears[0])
     method = Method(
         alpha=options.smoothquant.alpha,
         per_channel=options.smoothquant.per_channel,
         per_token=options.smoothquant.per_token,
-        stored=DTYPES[_stored(source, config)],
+        stored=DTYPES[stored],
     )
     targets = {target.name: target for target in source.targets}
     jobs: list[AnyJob] = []
-    for layer, linears in by_layer(linears_of(source)).items():
-        for places, norm, scale in _BLOCKS:
+    for layer, places in by_layer(linears).items():
+        for names, norm, scale in _BLOCKS:
             block = _Block(
-                inputs=tuple(_input(linears[place], source, config, ranges) for place in places if place in linears),
+                inputs=tuple(_input(places[name], source, stored, ranges) for name in names if name in places),
                 norm=None if norm is None else targets[f"transformer.layers.{layer}.{norm}"],
                 scale=f"transformer.layers.{layer}.{scale}",
                 source=source,
                 config=config,
                 method=method,
+                stored=stored,
             )
             jobs.append(Job(block.tensors(), block.make, block.working_bytes()))
     made = {tensor.name for job in jobs if isinstance(job, Job) for tensor in job.tensors}
-    return jobs + _through_half(source, config, made)
+    return jobs + (_through_half(source, config, made) if config.chatglm is None else [])
 
 
-def _stored(source: SourceCheckpoint, config: TrtllmConfig) -> str:
+def _stored(source: SourceCheckpoint, config: TrtllmConfig, linear: Linear) -> str:
     """The dtype in which upstream's converter holds the weights: float16 for Llama, as they are stored for ChatGLM."""
-    first = linears_of(source)[0].target.sources[0]
-    return _HALF if config.chatglm is None else source.weights.info(first.name).dtype
+    return _HALF if config.chatglm is None else source.weights.info(linear.target.sources[0].name).dtype
 
 
-def _input(linear: Linear, source: SourceCheckpoint, config: TrtllmConfig, ranges: ActivationRanges) -> Input:
+def _input(linear: Linear, source: SourceCheckpoint, stored: str, ranges: ActivationRanges) -> Input:
     return Input(
         linear=linear,
-        read=RowReader(source, linear.target, _stored(source, config)),
+        read=RowReader(source, linear.target, stored),
         largest_inputs=ranges.inputs(linear.modules[0]),
         largest_output=ranges.largest_output(linear.modules),
     )
@@ -98,6 +100,7 @@ class _Block:
         source: The checkpoint.
         config: The target's configuration.
         method: What was chosen.
+        stored: The dtype in which weights are smoothed, in the spelling of safetensors.
     """
 
     inputs: tuple[Input, ...]
@@ -106,6 +109,7 @@ class _Block:
     source: SourceCheckpoint
     config: TrtllmConfig
     method: Method
+    stored: str
 
     @property
     def _keeps_scale(self) -> bool:
@@ -173,7 +177,7 @@ class _Block:
         return found
 
     def _smoothed_norm(self, norm: TargetTensor, smoother: Array) -> Array:
-        read = RowReader(self.source, norm, _stored(self.source, self.config))
+        read = RowReader(self.source, norm, self.stored)
         smoothed = smooth_norm(read.whole(), smoother)
         values = cast(smoothed, DTYPES[FLOAT_TYPES[self.config.dtype]])
         if not np.isfinite(values.astype(np.float32)).all():
@@ -185,9 +189,9 @@ class _Block:
 
 
 def _through_half(source: SourceCheckpoint, config: TrtllmConfig, made: set[str]) -> list[AnyJob]:
-    """What stays floats, where it passes through float16 on its way to another dtype as in upstream's converter."""
+    """What stays floats of a Llama, where it passes through float16 on its way to another dtype as upstream's does."""
     code = FLOAT_TYPES[config.dtype]
-    if _stored(source, config) != _HALF or code == _HALF or config.chatglm is not None:
+    if code == _HALF:
         return []
     return [
         StreamJob(
