@@ -71,7 +71,9 @@ def test_a_change_of_layout_is_a_change_and_takes_replace(tmp_path: Path, tiny_l
         build(spec)
     assert "--replace" in str(caught.value.hint)
 
-    assert states(build(spec, replace=True)) == {1: "changed"}
+    lines: list[str] = []
+    assert states(build(spec, replace=True, on_event=lines.append)) == {1: "changed"}
+    assert [line for line in lines if "engine: from the build cache" in line]
     assert models(tmp_path / "models") == expected_models(1)
     assert steps(tmp_path / "models") == steps(tmp_path / "models", "tiny_ensemble_v1")
 
