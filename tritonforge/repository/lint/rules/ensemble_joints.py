@@ -54,6 +54,30 @@ def _batches_fit(model: ModelView, repository: RepositoryView) -> Iterator[Probl
             )
 
 
+def _streams_keep_their_order(model: ModelView, repository: RepositoryView) -> Iterator[Problem]:
+    assert model.config is not None
+    steps = [
+        (index, step, used.config)
+        for index, step in enumerate(model.config.ensemble_scheduling.step)
+        if (used := repository.models.get(step.model_name)) is not None and used.config is not None
+    ]
+    streamed = {
+        name
+        for _, step, config in steps
+        if config.model_transaction_policy.decoupled
+        for name in step.output_map.values()
+    }
+    for index, step, config in steps:
+        count = sum(max(group.count, 1) for group in config.instance_group)
+        if count > 1 and streamed & set(step.input_map.values()):
+            yield Problem(
+                f"step {index + 1} takes pieces of a streamed answer, and {step.model_name!r} has {count} instances, "
+                f"which finish out of order: the text is scrambled",
+                f"give {step.model_name!r} one instance: instance_group [ {{ kind: KIND_CPU count: 1 }} ]",
+                line=model.line("ensemble_scheduling", "step", index, "model_name"),
+            )
+
+
 def _steps_follow_the_traffic(model: ModelView, _: RepositoryView) -> Iterator[Problem]:
     assert model.config is not None
     text = model.parameter("routes")
@@ -87,6 +111,12 @@ ENSEMBLE_JOINT_RULES = (
         Severity.ERROR,
         "Every step must take batches as large as those of the ensemble; Triton refuses the ensemble otherwise.",
         _batches_fit,
+    ),
+    ModelRule(
+        "ensemble-order",
+        Severity.WARNING,
+        "Triton passes pieces of a stream on as they are done; several instances behind a decoupled step mix them up.",
+        _streams_keep_their_order,
     ),
     ModelRule(
         "ensemble-route",
