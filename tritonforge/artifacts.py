@@ -52,7 +52,7 @@ class EngineArtifact:
 
     Args:
         path: Folder with the engine's own files.
-        kind: ``openvino`` or ``tensorrt_llm``.
+        kind: As in the specification's engine block, for example ``openvino``.
         files: File names relative to `path`, sorted.
         vocab_size: Number of token ids that the engine accepts.
         weights_bytes: Size of the weight file.

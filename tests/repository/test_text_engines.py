@@ -112,6 +112,16 @@ def test_llmapi_reads_upstreams_keys(tmp_path: Path) -> None:
     assert not (folder / "3" / "tritonforge_runtime" / "gateway").exists()
 
 
+def test_the_kv_cache_has_the_names_of_the_llm_api(tmp_path: Path) -> None:
+    cache = {"dtype": "fp8", "max_tokens": 4096, "host_cache_bytes": 2**30}
+    engine = {"versions": {3: {"engine": {"kind": "llmapi", "release": "1.0.0", "kv_cache": cache}}}}
+    arguments = yaml.safe_load((render("llmapi", tmp_path, **engine) / "3" / "model.yaml").read_text())
+    assert arguments["kv_cache_config"] == {
+        "free_gpu_memory_fraction": 0.9, "enable_block_reuse": True, "dtype": "fp8", "max_tokens": 4096,
+        "host_cache_size": 2**30,
+    }  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("kind", "unserved"),
     [("vllm", ()), ("llmapi", ("repetition_penalty", "min_length", "bad_words", "return_log_probs"))],

@@ -93,6 +93,7 @@ def test_what_cannot_be_passed_on_is_refused_at_its_key(tmp_path: Path, engine: 
     [
         "{kind: vllm, max_num_seqs: 8, engine_args: {block_size: 16, a: [1, {b: null}]}}",
         '{kind: llmapi, release: "1.2.1", llm_args: {cuda_graph_config: {enable_padding: true}}}',
+        '{kind: llmapi, release: "1.2.1", llm_args: {moe_config: {backend: CUTLASS}}}',  # not the LLM's backend
     ],
 )
 def test_a_specification_survives_being_written_and_read(tmp_path: Path, engine: str) -> None:

@@ -26,7 +26,7 @@ class ServedVersion:
 
     Args:
         number: Version number.
-        engine_kind: ``openvino`` or ``tensorrt_llm``.
+        engine_kind: As in the specification's engine block, for example ``openvino``.
         tokenizer: Files and ids of its tokenizer.
         limits: What the engine takes.
         default_max_tokens: Tokens of an answer when the request does not say.

@@ -184,7 +184,9 @@ def llmapi_arguments(engine: LlmApiEngineSpec, limits: LimitsSpec, checkpoint: s
     kv_cache = {
         "free_gpu_memory_fraction": cache.free_gpu_memory_fraction,
         "enable_block_reuse": cache.enable_block_reuse,
-        **({} if cache.dtype == "auto" else {"dtype": cache.dtype}),
+        "dtype": None if cache.dtype == "auto" else cache.dtype,
+        "max_tokens": cache.max_tokens,
+        "host_cache_size": cache.host_cache_bytes,
     }
     given = {
         "model": checkpoint,
@@ -197,7 +199,7 @@ def llmapi_arguments(engine: LlmApiEngineSpec, limits: LimitsSpec, checkpoint: s
         "max_seq_len": limits.max_seq_len,
         "max_num_tokens": limits.max_num_tokens,
         "enable_chunked_prefill": engine.enable_chunked_prefill,
-        "kv_cache_config": kv_cache,
+        "kv_cache_config": {name: value for name, value in kv_cache.items() if value is not None},
     }
     triton = {
         "max_batch_size": 0,

@@ -12,8 +12,8 @@ from pydantic import AfterValidator, Field, WithJsonSchema, model_validator
 
 from tritonforge.errors import UnknownRelease
 from tritonforge.releases.table import find_release, version_key
-from tritonforge.spec.base import Count, ForgeModel, refuse
-from tritonforge.spec.passed_options import ONLY_TEXT, OTHER_MODEL, RUNS_CODE, OptionRules, PassedOptions
+from tritonforge.spec.base import Count, ForgeModel, Tokens, refuse
+from tritonforge.spec.passed_options import ONLY_TEXT, OTHER_MODEL, OptionRules, PassedOptions
 
 FIRST_LINE = (0, 19)
 _RULES = OptionRules(
@@ -32,28 +32,27 @@ _RULES = OptionRules(
     },
     refused={
         **dict.fromkeys(
-            (
-                "trust_remote_code",
-                "custom_tokenizer",
-                "post_processor_hook",
-                "logits_post_processors",
-                "logits_post_processor_map",
-                "batched_logits_processor",
-                "checkpoint_loader",
-                "custom_module_dirs",
-                "ray_worker_extension_cls",
-                "kv_connector_config",
-                "env_overrides",
-            ),
-            RUNS_CODE,
-        ),
-        **dict.fromkeys(
             ("model", "tokenizer", "revision", "tokenizer_revision", "workspace", "model_kwargs"), OTHER_MODEL
         ),
         **dict.fromkeys(("skip_tokenizer_init", "backend", "triton_config"), "the version's Triton model settles it"),
         **dict.fromkeys(("enable_lora", "lora_config"), "a request to the gateway cannot name an adapter"),
         "multimodal": ONLY_TEXT,
     },
+    hostile=frozenset(
+        {
+            "trust_remote_code",
+            "custom_tokenizer",
+            "post_processor_hook",
+            "logits_post_processors",
+            "logits_post_processor_map",
+            "batched_logits_processor",
+            "checkpoint_loader",
+            "custom_module_dirs",
+            "ray_worker_extension_cls",
+            "kv_connector_config",
+            "env_overrides",
+        }
+    ),
 )
 
 
@@ -85,6 +84,12 @@ class LlmApiKvCache(ForgeModel):
 
     dtype: Literal["auto", "fp8"] = "auto"
     """Number format of the KV cache; auto follows the checkpoint. fp8 needs a release whose KvCacheConfig has it."""
+
+    max_tokens: Tokens | None = None
+    """Most tokens in the KV cache over all requests; left out, only the share of memory counts."""
+
+    host_cache_bytes: Annotated[int, Field(ge=0, le=2**50)] | None = None
+    """Memory of the host in bytes for blocks that the GPU has no room for; left out, none."""
 
 
 class LlmApiEngineSpec(ForgeModel):

@@ -55,22 +55,28 @@ class OptionRules:
     Args:
         field: Key of the specification that holds the options.
         written_as: The key that says the same, by the option's name.
-        refused: Why an option is refused, by its name; also where it stands inside another option's value.
+        refused: Why an option is refused, by its name.
+        hostile: Options that make the engine run foreign code; refused inside another option's value, too.
     """
 
     field: str
     written_as: Mapping[str, str]
     refused: Mapping[str, str]
+    hostile: frozenset[str]
 
     def broken(self, options: Mapping[str, Any]) -> Iterator[BrokenRule]:
         """Every option that cannot be passed on."""
         for name, value in options.items():
             if name in self.written_as:
                 yield BrokenRule(f"has a key of its own; expected {self.written_as[name]}", at=(self.field, name))
+            if name in self.refused:
+                yield self._refusal((name,), self.refused[name])
             for path in _paths(value, (name,)):
-                reason = self.refused.get(path[-1])
-                if reason is not None:
-                    yield BrokenRule(f"cannot be passed on: {reason}; expected it left out", at=(self.field, *path))
+                if path[-1] in self.hostile:
+                    yield self._refusal(path, RUNS_CODE)
+
+    def _refusal(self, path: tuple[str, ...], reason: str) -> BrokenRule:
+        return BrokenRule(f"cannot be passed on: {reason}; expected it left out", at=(self.field, *path))
 
 
 def _paths(value: Any, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
@@ -81,6 +87,4 @@ def _paths(value: Any, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
             yield from _paths(below, (*path, key))
     if isinstance(value, list):
         for below in value:
-            for inner in _paths(below, path):
-                if inner != path:
-                    yield inner
+            yield from (inner for inner in _paths(below, path) if inner != path)

@@ -11,7 +11,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from tritonforge.spec.base import BrokenRule, Count, ForgeModel, Tokens, refuse
-from tritonforge.spec.passed_options import ONLY_TEXT, OTHER_MODEL, RUNS_CODE, SECRET, OptionRules, PassedOptions
+from tritonforge.spec.passed_options import ONLY_TEXT, OTHER_MODEL, SECRET, OptionRules, PassedOptions
 from tritonforge.spec.serving import GpuIds
 
 _EXECUTORS = ("mp", "ray", "uni")
@@ -42,23 +42,6 @@ _RULES = OptionRules(
     refused={
         **dict.fromkeys(
             (
-                "trust_remote_code",
-                "worker_cls",
-                "worker_extension_cls",
-                "scheduler_cls",
-                "logits_processors",
-                "logits_processor_pattern",
-                "io_processor_plugin",
-                "reasoning_parser_plugin",
-                "tool_parser_plugin",
-                "kv_transfer_config",
-                "ec_transfer_config",
-                "kv_connector_module_path",
-            ),
-            RUNS_CODE,
-        ),
-        **dict.fromkeys(
-            (
                 "model",
                 "tokenizer",
                 "hf_config_path",
@@ -75,6 +58,22 @@ _RULES = OptionRules(
         **dict.fromkeys(("allowed_local_media_path", "allowed_media_domains"), ONLY_TEXT),
         "enable_lora": "a request to the gateway cannot name an adapter",
     },
+    hostile=frozenset(
+        {
+            "trust_remote_code",
+            "worker_cls",
+            "worker_extension_cls",
+            "scheduler_cls",
+            "logits_processors",
+            "logits_processor_pattern",
+            "io_processor_plugin",
+            "reasoning_parser_plugin",
+            "tool_parser_plugin",
+            "kv_transfer_config",
+            "ec_transfer_config",
+            "kv_connector_module_path",
+        }
+    ),
 )
 
 
