@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -9,6 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.runtime.gateway import tokenizer_folders
 from tests.runtime.gateway.tokenizer_folders import BYTE_LEVEL, GLM4, KINDS, SENTENCEPIECE, SPACE_MARKED
@@ -207,6 +210,20 @@ def test_a_line_break_is_found_inside_of_a_text(tokenizers: Mapping[str, Tokeniz
     answer = tokenizer.encode_word("the capital\nof France")
     found = spellings(tokenizer, "\n")
     assert any(answer[start : start + len(ids)] == ids for ids in found for start in range(len(answer)))
+
+
+@settings(max_examples=60, derandomize=True, deadline=None)
+@given(
+    st.lists(st.lists(st.lists(st.integers(0, 2**31 - 1), min_size=1, max_size=4), max_size=4), min_size=1, max_size=3)
+)
+def test_word_lists_read_back_as_the_words(batch: list[list[list[int]]]) -> None:
+    lists = word_lists(batch)
+
+    assert (lists.shape[:2], lists.dtype) == ((len(batch), 2), np.int32)
+    for words, (ids, ends) in zip(batch, lists.tolist(), strict=True):
+        found = [end for end in ends if end >= 0]
+        assert ends == found + [-1] * (len(ends) - len(found))
+        assert [ids[start:end] for start, end in itertools.pairwise([0, *found])] == words
 
 
 def test_word_lists_of_nothing_have_no_width() -> None:

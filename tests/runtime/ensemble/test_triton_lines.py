@@ -6,7 +6,8 @@ Triton checks every joint when it loads an ensemble: names, types and shapes of 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import shutil
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -18,6 +19,8 @@ from tests.support.standin_engine import put_standin
 from tests.support.tokenizer_files import write_chatml
 from tests.support.trtllm_engines import write_trtllm_engine
 from tritonforge.artifacts import TokenizerArtifact
+from tritonforge.client import Client
+from tritonforge.errors import ClientError
 from tritonforge.repository.render import render_engine
 from tritonforge.repository.render_ensemble import render_ensemble, render_parts
 from tritonforge.repository.serving import ServedVersion
@@ -35,10 +38,15 @@ def name_of(release: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
-    root = tmp_path_factory.mktemp("lines")
-    repository = root / "models"
-    repository.mkdir()
+def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("lines") / "models"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture(scope="module")
+def server(repository: Path) -> Iterator[RunningServer]:
+    root = repository.parent
     (root / "tokenizer").mkdir()
     tokens = write_chatml(root / "tokenizer")
     files = {path.name: path for path in (root / "tokenizer").iterdir()}
@@ -159,3 +167,55 @@ def test_pieces_keep_their_order_in_many_streams_at_once(server: RunningServer) 
 
     with ThreadPoolExecutor(len(prompts)) as pool:
         assert list(pool.map(stream, prompts)) == prompts
+
+
+def load_changed(server: RunningServer, repository: Path, part: str, name: str, edit: Callable[[Path], None]) -> str:
+    """Load a changed copy of a part of an ensemble, and give back why it does not load."""
+    copy = repository / name
+    shutil.copytree(repository / f"{name_of('0.16.0')}_{part}_v1", copy)
+    config = copy / "config.pbtxt"
+    config.write_text(config.read_text().replace(f"{name_of('0.16.0')}_{part}_v1", name))
+    edit(copy)
+    with Client(server.grpc_url, timeout_s=60.0) as client, pytest.raises(ClientError) as caught:
+        client.load(name)
+    return str(caught.value)
+
+
+def with_parameter(old: str, new: str) -> Callable[[Path], None]:
+    def edit(model: Path) -> None:
+        config = model / "config.pbtxt"
+        assert config.read_text().count(old) == 1
+        config.write_text(config.read_text().replace(old, new))
+
+    return edit
+
+
+def test_a_parameter_that_is_neither_true_nor_false_is_refused_at_load(server: RunningServer, repository: Path) -> None:
+    edit = with_parameter('string_value: "true"', 'string_value: "${add_special_tokens}"')
+    reason = load_changed(server, repository, "preprocessing", "unfilled", edit)
+
+    assert "parameter add_special_tokens is '${add_special_tokens}'; expected true or false" in reason
+
+
+def test_special_tokens_cannot_be_shown(server: RunningServer, repository: Path) -> None:
+    edit = with_parameter('string_value: "true"', 'string_value: "False"')
+    reason = load_changed(server, repository, "postprocessing", "showing", edit)
+
+    assert "parameter skip_special_tokens is false; expected true" in reason
+
+
+def test_a_tokenizer_that_is_missing_is_named_at_load(server: RunningServer, repository: Path) -> None:
+    reason = load_changed(
+        server, repository, "preprocessing", "bare", lambda model: (model / "1/served/1/tokenizer.json").unlink()
+    )
+
+    assert "tokenizer.json cannot be read" in reason
+
+
+def test_preprocessing_can_be_asked_alone(server: RunningServer) -> None:
+    query = {"QUERY": np.array([["<|im_start|>a"]], dtype=np.object_), "REQUEST_OUTPUT_LEN": np.array([[4]], np.int32)}
+    with Client(server.grpc_url, timeout_s=60.0) as client:
+        outputs = client.infer(f"{name_of('0.16.0')}_preprocessing_v1", query).outputs
+
+    assert outputs["INPUT_ID"][0, 0] == 1  # <|im_start|>, read as such
+    assert outputs["REQUEST_INPUT_LEN"].tolist() == [[2]]
