@@ -247,9 +247,28 @@ def test_a_failed_compilation_shows_its_log_and_leaves_only_the_checkpoint_in_th
     assert not list(tmp_path.rglob("*.partial"))
 
 
-def test_without_trtllm_build_the_missing_tool_is_named(tiny_llama: Path, tmp_path: Path) -> None:
+def test_without_trtllm_build_the_missing_tool_is_named_before_any_version_is_begun(
+    tiny_llama: Path, tmp_path: Path
+) -> None:
+    said: list[str] = []
+
     with pytest.raises(ToolMissing, match="trtllm-build"):
-        build(spec_of(tmp_path, tiny_llama))
+        build(spec_of(tmp_path, tiny_llama, f"{INT8}\n      2: {engine()}"), on_event=said.append)
+
+    assert said == []
+
+
+def test_a_trtllm_build_of_another_release_is_found_before_the_conversion(
+    tiny_llama: Path, tmp_path: Path, standin: Path
+) -> None:
+    said: list[str] = []
+
+    with pytest.raises(BuildError, match=r"0\.16\.0; expected 0\.17\.0"):
+        build(spec_of(tmp_path, tiny_llama, engine("0.17.0")), on_event=said.append)
+
+    assert not any(line.startswith("converting") for line in said)
+
+    assert not list(tmp_path.rglob("rank0.safetensors")), "nothing was converted for it"
 
 
 def test_both_kinds_in_one_model(tiny_llama: Path, tmp_path: Path, standin: Path) -> None:

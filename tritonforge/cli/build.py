@@ -40,6 +40,7 @@ from tritonforge.spec.load import load_spec
     show_envvar=True,
     help="Folder of the build cache, which repositories can share; without it one beside the repository.",
 )
+@click.option("--pull", is_flag=True, help="Download the image that an engine is built in when it is not there.")
 @click.option("--no-load", is_flag=True, help="Publish on disk only, also when a server serves the repository.")
 @grpc_url_option
 @json_option
@@ -55,6 +56,7 @@ def command(
     dry_run: bool,
     explain: bool,
     no_cache: bool,
+    pull: bool,
     no_load: bool,
     as_json: bool,
 ) -> None:
@@ -74,6 +76,7 @@ def command(
         server=None if no_load else server_of(loaded.repository, url),
         cache=None if cache is None else cache.absolute(),
         use_cache=not no_cache,
+        pull=pull,
     )
     if dry_run or explain:
         preview = preview_spec(loaded, options)

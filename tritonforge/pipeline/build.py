@@ -10,6 +10,8 @@ from tritonforge.events import OnEvent, ignore
 from tritonforge.pipeline.cache import BuildCache, CacheSize
 from tritonforge.pipeline.compile import CompiledVersion, Workplace, compile_version
 from tritonforge.pipeline.context import CACHE, BuildContext
+from tritonforge.pipeline.explain import explain
+from tritonforge.pipeline.kinds import KINDS
 from tritonforge.pipeline.load import refuse_unfit
 from tritonforge.pipeline.plan import BuildOptions, ModelPlan, VersionPlan, plan_build
 from tritonforge.pipeline.publish import publish_versions
@@ -95,6 +97,7 @@ def build_spec(loaded: LoadedSpec, options: BuildOptions, *, on_event: OnEvent =
     for folder in (context.work, context.imports):
         sweep(folder)
     cache.sweep()
+    _prepare(plans, options, cache, on_event)
     results = [result for plan in plans for result in _build_model(context, plan, options, cache, on_event)]
     traffic = {plan.model.name: weights_in_force(loaded.repository, plan.model.name) or {} for plan in plans}
     size = cache.size() if options.use_cache else None
@@ -107,6 +110,15 @@ def cache_folder(loaded: LoadedSpec, options: BuildOptions) -> Path:
     There it is on one file system with the repository, so that the two can share files, and it goes away with it.
     """
     return forge_folder(loaded.repository) / CACHE if options.cache is None else options.cache
+
+
+def _prepare(plans: Sequence[ModelPlan], options: BuildOptions, cache: BuildCache, on_event: OnEvent) -> None:
+    """See that what compiles is there, for every version that the cache does not have, before the first is begun."""
+    for version in (version for plan in plans for version in plan.work):
+        prepare = KINDS[version.version.engine.kind].prepare
+        looks = explain(version, cache) if options.use_cache else ()
+        if prepare is not None and not (looks and looks[0].hit):
+            prepare(version.version, pull=options.pull, on_event=on_event)
 
 
 def version_result(plan: VersionPlan, compiled: Sequence[CompiledVersion] = ()) -> VersionResult:

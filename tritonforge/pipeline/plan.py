@@ -65,6 +65,7 @@ class BuildOptions:
         server: gRPC address of a running server that takes the result; None publishes on disk only.
         cache: Folder of the build cache; None takes the one beside the repository.
         use_cache: Whether to take from the build cache and to put into it.
+        pull: Whether to download the images that engines are built in when they are not there.
     """
 
     model: str | None = None
@@ -74,6 +75,7 @@ class BuildOptions:
     server: str | None = None
     cache: Path | None = None
     use_cache: bool = True
+    pull: bool = False
 
 
 @dataclass(frozen=True, slots=True)

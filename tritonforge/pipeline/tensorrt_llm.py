@@ -10,8 +10,9 @@ from tritonforge import __version__
 from tritonforge.artifacts import CheckpointArtifact, EngineArtifact
 from tritonforge.checkpoint.options import ConvertOptions, SmoothQuant
 from tritonforge.engine.tensorrt_llm.argv import build_argv
-from tritonforge.engine.tensorrt_llm.build import build_engine
+from tritonforge.engine.tensorrt_llm.build import build_engine, prepare_build
 from tritonforge.engine.tensorrt_llm.command import BuildCommand, plan_command
+from tritonforge.engine.tensorrt_llm.executor import executor_for
 from tritonforge.errors import BuildError, UsageBug
 from tritonforge.events import OnEvent
 from tritonforge.pipeline.cache_key import CacheKey
@@ -19,6 +20,7 @@ from tritonforge.pipeline.machine import Machine
 from tritonforge.pipeline.recipe import Ingredients, Recipe, plan_conversion
 from tritonforge.releases.table import find_release
 from tritonforge.repository.tensorrt_llm import place_engine
+from tritonforge.spec.model import ResolvedVersion
 from tritonforge.spec.tensorrt_llm import TensorRtLlmEngineSpec
 
 KIND = "tensorrt_llm"
@@ -66,6 +68,21 @@ def plan_tensorrt_llm(ingredients: Ingredients) -> Recipe:
         tools={"tritonforge": __version__, "tensorrt_llm": release.name},
         notes=() if architecture else (_UNKNOWN_GPU,),
     )
+
+
+def prepare_tensorrt_llm(version: ResolvedVersion, *, pull: bool, on_event: OnEvent) -> None:
+    """See that trtllm-build is there in the right release, before the hours that go into what it needs.
+
+    Args:
+        version: The version.
+        pull: Whether to download its image when it is not there.
+        on_event: Called with one line per step.
+
+    Raises:
+        BuildError: It is not there, or of another release.
+    """
+    spec = _spec(version.engine)
+    prepare_build(spec, on_event=on_event, executor=executor_for(spec, pull=pull))
 
 
 def build_tensorrt_llm(

@@ -71,7 +71,8 @@ def _require_image(engine: Connection, image: str, *, pull: bool, on_event: OnEv
         except ImageNotFound as error:
             if not pull:
                 raise ContainerError(
-                    f"the image {image} is not on the Docker Engine at {engine.address}", hint=f"docker pull {image}"
+                    f"the image {image} is not on the Docker Engine at {engine.address}",
+                    hint=f"docker pull {image}, or tritonforge build --pull; it may have tens of gigabytes",
                 ) from error
         else:
             return
