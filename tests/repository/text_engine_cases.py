@@ -34,6 +34,13 @@ def llmapi(text: str) -> dict[str, str]:
     }
 
 
+def spoken(dialect: str, engine: dict[str, str]) -> dict[str, str]:
+    """A folder `g` that serves version 1 in a dialect, and its engine model."""
+    named = {name.replace("m/", "g_engine_v1/", 1): text for name, text in engine.items()}
+    named = {name: text.replace("/models/m/", "/models/g_engine_v1/") for name, text in named.items()}
+    return named | {"g/1/versions/1/serving.json": json.dumps({"dialect": dialect})}
+
+
 GPU = "instance_group [ { kind: KIND_GPU } ]\n"
 TEXT_ENGINES_CLEAN = [
     vllm(),
@@ -43,6 +50,9 @@ TEXT_ENGINES_CLEAN = [
     llmapi(f"model: {OWN}\nbackend: pytorch\n"),
 ]
 TEXT_ENGINES_BROKEN = [
+    ("dialect-mismatch", spoken("tensorrt_llm", vllm()), None, "'g_engine_v1' understands 'vllm'"),
+    ("dialect-mismatch", spoken("vllm", llmapi(f"model: {OWN}\n")), None, "'g_engine_v1' understands 'llmapi'"),
+    ("dialect-mismatch", spoken("esperanto", vllm()), None, "dialect is 'esperanto'"),
     ("engine-arguments", vllm(text="{"), None, "model.json cannot be read"),
     ("engine-arguments", vllm(text="[]"), None, "model.json holds a list"),
     ("engine-arguments", vllm(text="{}"), None, "names no model"),

@@ -2,6 +2,7 @@
 
 from tritonforge.repository.lint.rules.backend import BACKEND_RULES
 from tritonforge.repository.lint.rules.batching import BATCHING_RULES
+from tritonforge.repository.lint.rules.dialects import DIALECT_RULES
 from tritonforge.repository.lint.rules.engine_files import ENGINE_FILE_RULES
 from tritonforge.repository.lint.rules.ensemble import ENSEMBLE_RULES
 from tritonforge.repository.lint.rules.ensemble_joints import ENSEMBLE_JOINT_RULES
@@ -27,6 +28,7 @@ MODEL_RULES = (
     *ENSEMBLE_RULES,
     *ENSEMBLE_JOINT_RULES,
     *GATEWAY_RULES,
+    *DIALECT_RULES,
     *TENSORRT_LLM_RULES,
     *TENSORRT_LLM_ENGINE_RULES,
     *TEXT_ENGINE_RULES,

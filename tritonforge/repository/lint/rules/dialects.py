@@ -1,0 +1,68 @@
+"""The dialect that a gateway speaks to each of its engines, against what the engine is."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+from tritonforge.repository.dialects import LLMAPI, TENSORRT_LLM, VLLM
+from tritonforge.repository.layout import GATEWAY_VERSION, SERVING_NAME, engine_model_name
+from tritonforge.repository.lint.finding import Severity
+from tritonforge.repository.lint.rule import ModelRule, Problem
+from tritonforge.repository.lint.view import ModelView, RepositoryView
+
+SPOKEN = (LLMAPI, TENSORRT_LLM, VLLM)
+
+
+def _gateway_speaks_the_engines_dialect(model: ModelView, repository: RepositoryView) -> Iterator[Problem]:
+    for path in sorted(model.folder.glob(f"{GATEWAY_VERSION}/versions/*/{SERVING_NAME}")):
+        dialect = _dialect_in(path)
+        if dialect is None:  # the gateway's own reading of the file is no matter of dialects
+            continue
+        if dialect not in SPOKEN:
+            yield Problem(
+                f"dialect is {dialect!r}; the gateway speaks {', '.join(SPOKEN)} and cannot serve this version",
+                "publish this version again",
+                path=path,
+            )
+            continue
+        name = engine_model_name(model.name, int(path.parent.name))
+        engine = repository.models.get(name)
+        understood = None if engine is None or engine.config is None else _understood(engine)
+        if understood not in {None, dialect}:
+            yield Problem(
+                f"dialect is {dialect!r}, and engine model {name!r} understands {understood!r}: it answers no request",
+                "publish this version again",
+                path=path,
+            )
+
+
+def _understood(engine: ModelView) -> str | None:
+    """What an engine model understands; None when that cannot be told."""
+    if engine.backend == "vllm":
+        return VLLM
+    if engine.backend == "tensorrtllm":
+        return TENSORRT_LLM
+    kinds = {"llmapi": LLMAPI, "openvino": TENSORRT_LLM}
+    return kinds.get(engine.parameter("engine_kind") or "")
+
+
+def _dialect_in(path: Path) -> str | None:
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return None
+    dialect = value.get("dialect") if isinstance(value, dict) and path.parent.name.isdigit() else None
+    return dialect if isinstance(dialect, str) else None
+
+
+DIALECT_RULES = (
+    ModelRule(
+        "dialect-mismatch",
+        Severity.ERROR,
+        "A gateway sends each engine the tensors of the dialect that serving.json names; an engine refuses all others.",
+        _gateway_speaks_the_engines_dialect,
+        needs_config=False,
+    ),
+)
