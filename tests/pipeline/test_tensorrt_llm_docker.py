@@ -1,4 +1,4 @@
-"""From forge.yaml to a published version through a container of a real Docker Engine; its trtllm-build is a stand-in."""
+"""From forge.yaml to a published version in a container of a real Docker Engine. Its trtllm-build is a stand-in."""
 
 import json
 from pathlib import Path
