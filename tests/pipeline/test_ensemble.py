@@ -78,6 +78,23 @@ def test_a_change_of_layout_is_a_change_and_takes_replace(tmp_path: Path, tiny_l
     assert steps(tmp_path / "models") == steps(tmp_path / "models", "tiny_ensemble_v1")
 
 
+def test_a_gateway_that_splits_its_traffic_becomes_no_ensemble_before_one_version_has_it_all(
+    tmp_path: Path, tiny_llama: Path
+) -> None:
+    spec = write_spec(tmp_path, tiny_llama, versions=BOTH)
+    build(spec)
+    change_traffic(tmp_path / "models", "tiny", {1: 95, 2: 5}, server=None)
+    write_spec(tmp_path, tiny_llama, versions=BOTH, more=ENSEMBLE)
+
+    with pytest.raises(RepositoryError, match=r"the traffic is \{1: 95, 2: 5\}; an ensemble sends all of it to one"):
+        build(spec, replace=True)
+    assert models(tmp_path / "models") == {"tiny", "tiny_engine_v1", "tiny_engine_v2"}
+
+    change_traffic(tmp_path / "models", "tiny", {2: 100}, server=None)
+    build(spec, replace=True)
+    assert steps(tmp_path / "models") == steps(tmp_path / "models", "tiny_ensemble_v2")
+
+
 def test_a_new_version_leaves_the_old_one_and_the_traffic_alone(tmp_path: Path, tiny_llama: Path) -> None:
     spec = write_spec(tmp_path, tiny_llama, more=ENSEMBLE)
     build(spec)

@@ -65,19 +65,26 @@ def maps(tag: str) -> tuple[Maps, Maps, Maps]:
         engine_out |= {name: f"_{name.upper()}" for name in passed}
         answer_in |= {name.upper(): f"_{name.upper()}" for name in passed}
         answer_out |= {f"OUT_{name.upper()}": name for name in passed}
-    if _number(tag) <= (0, 9, 0):
-        _drop(text_in, "DECODER_QUERY", "IMAGE", "PROMPT_EMBEDDING_TABLE")
-        _drop(text_out, "DECODER_INPUT_ID", "REQUEST_DECODER_INPUT_LEN", "OUT_PROMPT_EMBEDDING_TABLE")
-        _drop(engine_in, "decoder_input_ids", "decoder_input_lengths")
-        engine_in["prompt_embedding_table"] = "prompt_embedding_table"
-        _drop(engine_out, "batch_index")
-        _drop(answer_in, "BATCH_INDEX")
-        _drop(answer_out, "OUT_BATCH_INDEX")
-    return (
+    steps = (
         {"in": text_in, "out": text_out},
         {"in": engine_in, "out": engine_out},
         {"in": answer_in, "out": answer_out},
     )
+    return _of_0_9(*steps) if _number(tag) <= (0, 9, 0) else steps
+
+
+def _of_0_9(
+    text: dict[str, dict[str, str]], engine: dict[str, dict[str, str]], answer: dict[str, dict[str, str]]
+) -> tuple[Maps, Maps, Maps]:
+    """The maps of 0.12 without what came after 0.9."""
+    _drop(text["in"], "DECODER_QUERY", "IMAGE", "PROMPT_EMBEDDING_TABLE")
+    _drop(text["out"], "DECODER_INPUT_ID", "REQUEST_DECODER_INPUT_LEN", "OUT_PROMPT_EMBEDDING_TABLE")
+    _drop(engine["in"], "decoder_input_ids", "decoder_input_lengths")
+    engine["in"]["prompt_embedding_table"] = "prompt_embedding_table"
+    _drop(engine["out"], "batch_index")
+    _drop(answer["in"], "BATCH_INDEX")
+    _drop(answer["out"], "OUT_BATCH_INDEX")
+    return text, engine, answer
 
 
 def _drop(mapping: dict[str, str], *names: str) -> None:

@@ -184,8 +184,7 @@ def ensemble_context(line: EnsembleLine, names: EnsembleNames, engine: ModelConf
     from_engine = _those(line.steps[ENGINE].output_joints, tensors={tensor.name for tensor in engine.output})
     to_text = _those(behind.input_joints, ensemble_tensors=_ensemble_tensors(from_engine))
     # OUT_X carries X through; nothing else but the text is made here.
-    taken = {f"OUT_{joint.tensor}" for joint in to_text} | {"OUTPUT"}
-    of_answer = _those(behind.output_joints, tensors=taken)
+    of_answer = _those(behind.output_joints, tensors={"OUTPUT", *(f"OUT_{joint.tensor}" for joint in to_text)})
     outputs = _ensemble_tensors([*from_engine, *of_answer])
     read = _ensemble_tensors([*of_text, *to_engine, *to_text])
     shown = {tensor.name for tensor in line.outputs}
