@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.pipeline.builds import build, states, write_spec
+from tests.support.processes import children
 from tests.support.standin_tool import install_standin
 from tritonforge.pipeline.cache_entry import CacheEntry, fault_of, read_entry
 
@@ -131,3 +133,21 @@ def test_two_builds_of_the_same_convert_and_compile_once(spec: Path, stepped: St
     assert any("engine: from the build cache: made for tiny version 1" in line for line in second.said)
     assert not any(line.startswith(("converting", "running")) for line in second.said)
     assert "tiny version 1: another build has published it meanwhile" in second.said
+
+
+def test_a_build_that_is_asked_to_stop_ends_what_it_has_started(spec: Path) -> None:
+    environment = os.environ | {"STANDIN_HANG": "1"}
+    argv = [sys.executable, "-m", "tritonforge", "build", "-f", str(spec)]
+    with subprocess.Popen(argv, env=environment, stderr=subprocess.PIPE, text=True) as build:
+        assert build.stderr is not None
+        while "hanging" not in (line := build.stderr.readline()):
+            assert line, "it ended before the stand-in was started"
+        compiling = children(build.pid)
+        build.send_signal(signal.SIGTERM)
+
+        assert build.wait(timeout=60) == 128 + signal.SIGTERM
+
+    assert len(compiling) == 1
+    assert not any(Path(f"/proc/{pid}").exists() for pid in compiling)
+    assert not list(spec.parent.rglob("*.partial"))
+    assert sound_entries(spec.parent / "models.forge" / "cache") == ["checkpoints"]
