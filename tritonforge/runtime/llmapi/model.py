@@ -7,6 +7,7 @@ error is answered once and in words of its own.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -63,6 +64,8 @@ class Reply:
         self._sender = sender
         self._returns = returns
         self._is_open = True
+        # Triton forgets a request with its last response: nobody may ask about it then.
+        self._lock = threading.Lock()
 
     def send(self, completion: Any, *, final: bool) -> None:
         """Send the text so far, and what was asked for beside it."""
@@ -88,12 +91,14 @@ class Reply:
 
     def is_gone(self) -> bool:
         """Whether the client has cancelled or disconnected."""
-        return self._is_open and bool(self._sender.is_cancelled())
+        with self._lock:
+            return self._is_open and bool(self._sender.is_cancelled())
 
     def _end(self, response: Any, *, final: bool) -> None:
-        if self._is_open:
-            self._is_open = not final
-            self._sender.send(response, flags=FINAL if final else 0)
+        with self._lock:
+            if self._is_open:
+                self._is_open = not final
+                self._sender.send(response, flags=FINAL if final else 0)
 
 
 def _text(name: str, value: str) -> Any:

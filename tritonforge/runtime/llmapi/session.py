@@ -16,7 +16,7 @@ _log = logging.getLogger(__name__)
 
 
 class Reply(Protocol):
-    """The way back to one client. Every method may be called in the session's thread only."""
+    """The way back to one client. All methods but `is_gone` are called in the session's thread."""
 
     def send(self, completion: Any, *, final: bool) -> None:
         """Send what the engine has; `completion` is the library's CompletionOutput."""
@@ -28,7 +28,7 @@ class Reply(Protocol):
         """Say that the request was cancelled; nothing may follow."""
 
     def is_gone(self) -> bool:
-        """Whether the client has cancelled or disconnected."""
+        """Whether the client has cancelled or disconnected. Called in a thread of its own: asking takes its time."""
 
 
 class Session:
@@ -69,7 +69,7 @@ class Session:
         self._loop.close()
 
     def _stop(self) -> None:
-        for task in list(self._running):
+        for task in (*self._running, *([] if self._watch is None else [self._watch])):
             task.cancel()
         # One turn later, so that cancelled tasks have said so to their clients.
         self._loop.call_soon(self._loop.call_soon, self._loop.stop)
@@ -101,12 +101,17 @@ class Session:
     async def _look_for_clients(self) -> None:
         while self._running:
             await asyncio.sleep(self._check_period_s)
-            for task, (reply, result) in list(self._running.items()):
-                if reply.is_gone():
-                    abort = getattr(result, "abort", None)
-                    if abort is not None:
-                        abort()
-                    task.cancel()
+            asked = [(task, reply) for task, (reply, _) in self._running.items()]
+            for task in await self._loop.run_in_executor(None, _tasks_without_client, asked):
+                _, result = self._running.get(task, (None, None))
+                abort = getattr(result, "abort", None)
+                if abort is not None:
+                    abort()
+                task.cancel()
+
+
+def _tasks_without_client(asked: list[tuple[asyncio.Task[None], Reply]]) -> list[asyncio.Task[None]]:
+    return [task for task, reply in asked if reply.is_gone()]
 
 
 async def _pass_on(result: Any, reply: Reply, *, streaming: bool) -> None:
