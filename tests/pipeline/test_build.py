@@ -30,6 +30,19 @@ def test_second_build_changes_nothing(tiny_llama: Path, tmp_path: Path) -> None:
     assert stamps(tmp_path / "models") == before
 
 
+def test_what_an_earlier_release_has_published_is_unchanged(tiny_llama: Path, tmp_path: Path) -> None:
+    spec = write_spec(tmp_path, tiny_llama)
+    build(spec)
+    path = tmp_path / "models" / "tiny_engine_v1" / "1" / "forge-manifest.json"
+    manifest = json.loads(path.read_text())
+    del manifest["settings"]["limits"]["max_beam_width"]  # as if it knew no such setting
+    path.write_text(json.dumps(manifest | {"spec_digest": "of what it knew"}))
+
+    assert states(build(spec)) == {1: "unchanged"}
+    with pytest.raises(RepositoryError, match=r"for now: engine\.precision was int8, is int4$"):
+        build(write_spec(tmp_path, tiny_llama, versions=f"1: {INT4}"))
+
+
 def test_new_version_leaves_the_files_of_the_old_one_alone(tiny_llama: Path, tmp_path: Path) -> None:
     build(write_spec(tmp_path, tiny_llama))
     before = stamps(tmp_path / "models" / "tiny_engine_v1")

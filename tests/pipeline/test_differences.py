@@ -19,3 +19,10 @@ def test_setting_that_is_on_one_side_only_is_named_too() -> None:
 
 def test_equal_settings_differ_in_nothing() -> None:
     assert differences({"a": {"b": [1, 2]}}, {"a": {"b": [1, 2]}}) == ()
+
+
+def test_a_setting_of_a_later_release_counts_only_when_it_is_chosen() -> None:
+    built, asked = {"limits": {"max_seq_len": 64}}, {"limits": {"max_seq_len": 64, "max_beam_width": 1}}
+
+    assert differences(built, asked, chosen={"limits": {"max_seq_len": 64}}) == ()
+    assert differences(built, asked, chosen=asked) == ("limits.max_beam_width was nothing, is 1",)

@@ -199,17 +199,19 @@ def _plan(context: BuildContext, version: ResolvedVersion) -> VersionPlan:
     plan = VersionPlan(version, source, digest, settings, digest_of(settings), "new")
     published = find_version(context.loaded.repository, version.model_name, version.number)
     if published is not None:
-        plan = _compared(plan, published.manifest)
+        chosen = {name: part.model_dump(mode="json", exclude_defaults=True) for name, part in parts.items()}
+        plan = _compared(plan, published.manifest, chosen)
     if plan.state == "unchanged":
         return plan
     opened = context.sources.look(source, as_it_is=is_as_it_is(version))
     return plan if opened is None else replace(plan, recipe=plan_recipe(context, version, opened, digest))
 
 
-def _compared(plan: VersionPlan, manifest: Manifest) -> VersionPlan:
-    """The plan of a version that is published."""
+def _compared(plan: VersionPlan, manifest: Manifest, chosen: Mapping[str, object]) -> VersionPlan:
+    """The plan of a version that is published. `chosen` are its settings that are not at their default."""
     is_same_source = manifest.checkpoint_digest == plan.checkpoint_digest
-    if is_same_source and manifest.spec_digest == plan.spec_digest:
+    changes = differences(manifest.settings, plan.settings, chosen=chosen)
+    if is_same_source and not changes:
         return replace(plan, state="unchanged")
     checkpoint = () if is_same_source else ("its checkpoint is another one",)
-    return replace(plan, state="changed", differences=(*checkpoint, *differences(manifest.settings, plan.settings)))
+    return replace(plan, state="changed", differences=(*checkpoint, *changes))
