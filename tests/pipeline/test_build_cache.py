@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -202,3 +203,16 @@ def test_the_result_says_how_much_the_cache_holds(
         "size_bytes": sum(path.stat().st_size for path in files),
     }
     assert result["versions"][0]["cache"] == "miss"
+
+
+def test_a_cache_on_another_file_system_is_copied_from(tiny_llama: Path, tmp_path: Path) -> None:
+    shared = Path("/dev/shm")
+    if not shared.is_dir() or shared.stat().st_dev == tmp_path.stat().st_dev:
+        pytest.skip("there is no second file system here")
+    with tempfile.TemporaryDirectory(dir=shared) as folder:
+        build(write_spec(tmp_path, tiny_llama), cache=Path(folder))
+
+        (cached,) = Path(folder).glob("engines/*/files/openvino_model.bin")
+        published = tmp_path / "models" / "tiny_engine_v1" / "1" / "openvino_model.bin"
+        assert published.read_bytes() == cached.read_bytes()
+        assert published.stat().st_dev != cached.stat().st_dev

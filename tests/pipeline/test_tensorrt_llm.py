@@ -13,6 +13,7 @@ from tests.support.checkpoints import write_llama
 from tests.support.standin_tool import install_standin
 from tritonforge.cli.main import run
 from tritonforge.errors import BuildError, CommandFailed, RepositoryError, SpecError, ToolMissing, UnsupportedModel
+from tritonforge.pipeline.cache_entry import CacheEntry, read_entry, seal
 from tritonforge.pipeline.plan import BuildOptions
 from tritonforge.pipeline.preview import Preview, preview_spec
 from tritonforge.repository.layout import find_version
@@ -275,3 +276,20 @@ def test_both_kinds_in_one_model(tiny_llama: Path, tmp_path: Path, standin: Path
     result = build(spec_of(tmp_path, tiny_llama, f"{engine()}\n      2: {INT8}"))
 
     assert states(result) == {1: "new", 2: "new"}
+
+
+def test_an_engine_of_another_release_in_the_cache_is_refused_with_both(
+    tiny_llama: Path, tmp_path: Path, standin: Path
+) -> None:
+    spec = spec_of(tmp_path, tiny_llama)
+    build(spec)
+    (record,) = (tmp_path / "models.forge" / "cache" / "engines").glob("*/entry.json")
+    config = record.parent / "files" / "config.json"
+    config.chmod(0o644)
+    config.write_text(config.read_text().replace('"version": "0.16.0"', '"version": "0.17.0"'))
+    entry = read_entry(record.parent)
+    assert isinstance(entry, CacheEntry)
+    seal(record.parent, entry.key, made_for="tiny version 1", took_s=0.0, about=entry.about)
+
+    with pytest.raises(RepositoryError, match=r"built by TensorRT-LLM 0\.17\.0; expected 0\.16\.0"):
+        build(spec_of(tmp_path, tiny_llama, engine(workers=2)), replace=True)
