@@ -70,6 +70,8 @@ def _checkpoint_is_there(model: ModelView, _: RepositoryView) -> Iterator[Proble
                 severity=Severity.INFO,
             )
         elif PurePosixPath(named).parts[-3:] == own.parts:
+            if not folder.exists() and model.parameter("engine_kind") is not None:
+                continue  # rendered without a checkpoint, as engine-missing tells; or lost, as engine-truncated does
             if not (folder / "config.json").is_file() or not any(folder.glob(_WEIGHTS)):
                 yield Problem(
                     f"model is {named!r}, and {CHECKPOINT_FOLDER}/ in version {arguments.number} holds no whole "
