@@ -7,6 +7,7 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -40,6 +41,23 @@ def test_a_failure_leaves_neither_the_folder_nor_the_parents_it_was_given(tmp_pa
     with pytest.raises(RuntimeError), staged_folder(tmp_path / "new" / "deep" / "out") as folder:
         (folder / "file").write_text("text")
         raise RuntimeError
+
+    assert names(tmp_path) == []
+
+
+def test_an_interrupt_as_soon_as_the_folder_is_there_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make = Path.mkdir
+
+    def interrupted(folder: Path, *arguments: Any, **options: Any) -> None:
+        make(folder, *arguments, **options)
+        if folder.suffix == ".partial":
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Path, "mkdir", interrupted)
+    with pytest.raises(KeyboardInterrupt), staged_folder(tmp_path / "new" / "out"):
+        pass
 
     assert names(tmp_path) == []
 

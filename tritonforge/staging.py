@@ -61,12 +61,23 @@ def scratch_folder(parent: Path, name: str) -> Iterator[Path]:
     """
     parent.mkdir(parents=True, exist_ok=True)
     sweep(parent)
-    folder = _make(parent, name)
+    names = (parent / f".{name}.{os.getpid()}-{number}.partial" for number in itertools.count())
+    folder, ours = next(names), False
     try:
+        while not ours:
+            try:
+                folder.mkdir()
+                ours = True
+            except FileExistsError:  # another thread's, or another container's
+                folder = next(names)
         with _held(folder):
             yield folder
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        if ours:
+            shutil.rmtree(folder, ignore_errors=True)
+        else:  # an interrupt may have come just after it was made: then it is empty
+            with contextlib.suppress(OSError):
+                folder.rmdir()
 
 
 def sweep(parent: Path) -> None:
@@ -75,15 +86,6 @@ def sweep(parent: Path) -> None:
         match = PARTIAL.fullmatch(folder.name)
         if match is not None and not _is_alive(int(match["pid"])) and not _is_held(folder):
             shutil.rmtree(folder, ignore_errors=True)
-
-
-def _make(parent: Path, name: str) -> Path:
-    for number in itertools.count():
-        folder = parent / f".{name}.{os.getpid()}-{number}.partial"
-        with contextlib.suppress(FileExistsError):  # another thread's, or another container's
-            folder.mkdir()
-            return folder
-    raise AssertionError("numbers do not end")
 
 
 @contextlib.contextmanager
