@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -18,9 +19,21 @@ from tritonforge.server import running_server
 PORTS = ["--grpc-port", "0", "--http-port", "0", "--metrics-port", "0"]
 
 
-def serve(repository: Path, *options: str) -> subprocess.Popen[str]:
-    argv = [sys.executable, "-m", "tritonforge", "serve", str(repository), *PORTS, *options]
-    return subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+@pytest.fixture
+def serve() -> Iterator[Callable[..., subprocess.Popen[str]]]:
+    """Starts `tritonforge serve`; a test that fails leaves no server behind."""
+    started: list[subprocess.Popen[str]] = []
+
+    def start(repository: Path, *options: str) -> subprocess.Popen[str]:
+        argv = [sys.executable, "-m", "tritonforge", "serve", str(repository), *PORTS, *options]
+        started.append(subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
+        return started[-1]
+
+    yield start
+    for process in started:
+        if process.poll() is None:
+            process.terminate()
+            process.communicate(timeout=60)
 
 
 def read_json(process: subprocess.Popen[str]) -> dict[str, object]:
@@ -35,7 +48,7 @@ def read_json(process: subprocess.Popen[str]) -> dict[str, object]:
 
 @pytest.mark.triton
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
-def test_it_serves_until_it_is_asked_to_stop(tmp_path: Path, number: signal.Signals, code: int):
+def test_it_serves_until_it_is_asked_to_stop(serve, tmp_path: Path, number: signal.Signals, code: int):
     repository = tmp_path / "models"
     write_talker(repository)
     write_failing(repository)
@@ -55,7 +68,7 @@ def test_it_serves_until_it_is_asked_to_stop(tmp_path: Path, number: signal.Sign
 
 
 @pytest.mark.triton
-def test_a_server_that_dies_ends_the_command_with_its_log(tmp_path: Path):
+def test_a_server_that_dies_ends_the_command_with_its_log(serve, tmp_path: Path):
     write_talker(tmp_path / "models")
     process = serve(tmp_path / "models", "--json")
     ready = read_json(process)
@@ -65,21 +78,21 @@ def test_a_server_that_dies_ends_the_command_with_its_log(tmp_path: Path):
     assert "tritonserver exited with -9" in errors
 
 
-def test_a_repository_that_does_not_exist_is_said_on_standard_error(tmp_path: Path):
+def test_a_repository_that_does_not_exist_is_said_on_standard_error(serve, tmp_path: Path):
     process = serve(tmp_path / "nowhere")
     output, errors = process.communicate(timeout=60)
     assert (process.returncode, output) == (5, "")
     assert "no such model repository" in errors
 
 
-def test_a_launcher_that_there_is_not_is_refused_with_those_there_are(tmp_path: Path):
+def test_a_launcher_that_there_is_not_is_refused_with_those_there_are(serve, tmp_path: Path):
     process = serve(tmp_path, "--launcher", "docker")
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 2
     assert "'docker' is not 'embedded'" in errors
 
 
-def test_a_taken_port_names_the_option(tmp_path: Path):
+def test_a_taken_port_names_the_option(serve, tmp_path: Path):
     (tmp_path / "models" / "a").mkdir(parents=True)
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
