@@ -244,3 +244,10 @@ def test_the_embedded_server_is_known_by_its_address(published: PublishedVersion
 
     with pytest.raises(EngineMismatch, match="the embedded server has python only"):
         load(FakeServer("2.51.0", address.grpc_url), "tiny_engine_v2", repository=repository)
+
+
+def test_an_engine_of_several_ranks_is_not_started_as_one_process_without_a_word() -> None:
+    with pytest.raises(EngineMismatch) as caught:
+        check_needs(replace(NEEDS, ranks=2), replace(FITS, backends=("python",)), ADVICE)
+
+    assert str(caught.value.hint).endswith("(with its 2 ranks as the notes in the engine's config.pbtxt say)")

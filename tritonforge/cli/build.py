@@ -86,10 +86,10 @@ def command(
         print_json(preview) if as_json else _show_preview(preview)
         return
     result = build_spec(loaded, options, on_event=say)
-    print_json(result) if as_json else _show(result)
+    print_json(result) if as_json else _show(result, no_load=no_load)
 
 
-def _show(result: BuildResult) -> None:
+def _show(result: BuildResult, *, no_load: bool) -> None:
     rows = [
         (
             v.model,
@@ -106,7 +106,11 @@ def _show(result: BuildResult) -> None:
     print_table(columns, rows, title=str(result.repository))
     if (cache := result.cache) is not None:
         say(f"build cache: {cache.entries} entries, {_megabytes(cache.size_bytes)}, in {cache.folder}")
-    if result.server is None and any(version.state != "unchanged" for version in result.versions):
+    if result.server is not None or all(version.state == "unchanged" for version in result.versions):
+        return
+    if no_load:
+        say("published on disk; a server that serves it has not been told (tritonforge load)")
+    else:
         say(f"published on disk; no server is running (start one: tritonforge serve {result.repository})")
 
 
@@ -135,7 +139,8 @@ def _explain(preview: Preview) -> None:
         elif label not in needed:
             say(f"{label}: the build cache has no part in it, or its checkpoint has to be imported first")
     for look in preview.cache:
-        say(f"{look.label}: {look.noun}: {'hit' if look.hit else 'miss'} ({look.key}): {look.reason}")
+        why = look.reason if look.nearest is None else f"against that of {look.nearest}, changed:"
+        say(f"{look.label}: {look.noun}: {'hit' if look.hit else 'miss'} ({look.key}): {why}")
         for change in look.changes:
             say(f"    {change}")
 

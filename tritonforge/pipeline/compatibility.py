@@ -51,6 +51,7 @@ class EngineNeeds:
         gpus: Numbers of its GPUs; empty for the first ones.
         image: Container that was asked for; None takes the release's.
         mount: Where the server sees the repository; None where it is.
+        ranks: GPUs that share one copy of the engine.
     """
 
     model: str
@@ -62,6 +63,7 @@ class EngineNeeds:
     gpus: tuple[int, ...] = ()
     image: str | None = None
     mount: str | None = None
+    ranks: int = 1
 
     @property
     def engine_model(self) -> str:
@@ -97,13 +99,16 @@ class Advice:
         return shlex.join([*argv, "--replace"])
 
     def run(self, needs: EngineNeeds, image: str) -> str:
-        """The command that starts a container with a version and its gateway."""
+        """The command that starts a container with a version and its gateway, and what to know about it."""
         repository = str(self.repository.absolute())
         mount = needs.mount or repository
         server = ["tritonserver", "--model-repository", mount, "--model-control-mode", "explicit"]
         models = [word for name in (needs.engine_model, needs.model) for word in ("--load-model", name)]
         docker = ["docker", "run", "--rm", "--gpus", "all", "--network", "host", "--shm-size", "2g"]
-        return shlex.join([*docker, "-v", f"{repository}:{mount}", image, *server, *models])
+        command = shlex.join([*docker, "-v", f"{repository}:{mount}", image, *server, *models])
+        if needs.ranks == 1:
+            return command
+        return f"{command} (with its {needs.ranks} ranks as the notes in the engine's config.pbtxt say)"
 
 
 def check_needs(needs: EngineNeeds, server: ServerFacts, advice: Advice) -> tuple[str, ...]:

@@ -20,6 +20,7 @@ class CacheLook:
         key: Its name in the cache.
         hit: Whether it is there.
         reason: Why it is there or not, in one line.
+        nearest: The version that the most similar thing there was made for; None when it is there, or nothing is.
         changes: What differs from the nearest that is there, one phrase each.
     """
 
@@ -28,6 +29,7 @@ class CacheLook:
     key: str
     hit: bool
     reason: str
+    nearest: str | None
     changes: tuple[str, ...]
 
 
@@ -57,5 +59,6 @@ def _look(plan: VersionPlan, key: CacheKey, cache: BuildCache) -> CacheLook:
         key=key.digest,
         hit=forecast.entry is not None,
         reason=forecast.reason,
+        nearest=None if forecast.nearest is None else forecast.nearest.made_for,
         changes=forecast.changes,
     )

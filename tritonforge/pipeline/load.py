@@ -113,6 +113,7 @@ def needs_of(version: PublishedVersion) -> EngineNeeds:
         gpus=tuple(settings.get("gpus") or ()),
         image=settings.get("image"),
         mount=str(PurePosixPath(engine_path).parents[1]) if engine_path else None,
+        ranks=settings.get("tensor_parallel", 1) * settings.get("pipeline_parallel", 1),
     )
 
 
@@ -146,6 +147,7 @@ def _planned_needs(loaded: LoadedSpec, plan: VersionPlan) -> EngineNeeds:
         gpus=tuple(getattr(engine, "gpus", ())),
         image=getattr(engine, "image", None),
         mount=loaded.spec.mount,
+        ranks=getattr(engine, "ranks", 1),
     )
 
 
