@@ -22,6 +22,7 @@ from tests.runtime.gateway.text_repository import (
     MARKED,
     OPENVINO,
     POLY,
+    UPSTREAM,
     VLLM,
     install_backend,
     write_repository,
@@ -38,7 +39,7 @@ pytestmark = pytest.mark.triton
 PROMPT = "The capital of France is Paris, 你好 👋."
 CHAT = [{"role": "user", "content": "Hello"}]
 DEADLINE_S = 30.0
-TEXT_VERSIONS = pytest.mark.parametrize("version", [VLLM, LLMAPI], ids=["vllm", "llmapi"])
+TEXT_VERSIONS = pytest.mark.parametrize("version", [VLLM, LLMAPI, UPSTREAM], ids=["vllm", "llmapi", "upstream"])
 
 
 @pytest.fixture(scope="module")

@@ -26,7 +26,7 @@ from tritonforge.spec.model import ModelSpec, ResolvedVersion
 STANDINS = Path(__file__).parents[2] / "support" / "standins"
 # `poly` has one version of each kind; `marked` begins its prompts with a token, in its chat template and by itself.
 POLY, MARKED = "poly", "marked"
-OPENVINO, VLLM, LLMAPI = 1, 2, 3
+OPENVINO, VLLM, LLMAPI, UPSTREAM = 1, 2, 3, 4  # the last is LLMAPI under what stands in for upstream's model
 BEGIN, END = 1, 2  # ids of marked's tokenizer
 LIMITS = {"max_batch_size": 4, "max_input_len": 160, "max_seq_len": 800}
 OPENVINO_LIMITS = {"max_batch_size": 4, "max_input_len": 64, "max_seq_len": 128}
@@ -34,6 +34,7 @@ _KINDS: dict[int, dict[str, Any]] = {
     OPENVINO: {"kind": "openvino", "precision": "float32", "runtime": {"num_threads": 1, "kv_cache_gib": 0.01}},
     VLLM: {"kind": "vllm"},
     LLMAPI: {"kind": "llmapi", "release": "1.0.0", "cancellation_check_period_ms": 20},
+    UPSTREAM: {"kind": "llmapi", "release": "0.19.0"},
 }
 
 
@@ -41,7 +42,7 @@ def write_repository(folder: Path) -> Path:
     """Write checkpoints and the repository below `folder`; returns the repository."""
     repository = folder / "model_repository"
     repository.mkdir(parents=True)
-    _write_model(POLY, write_llama(folder / POLY), repository, (OPENVINO, VLLM, LLMAPI))
+    _write_model(POLY, write_llama(folder / POLY), repository, (OPENVINO, VLLM, LLMAPI, UPSTREAM))
     marked = write_llama(folder / MARKED, tokenizer=None, vocab=600)
     write_space_marked(marked)
     (marked / "generation_config.json").write_text(json.dumps({"eos_token_id": END}))
@@ -71,6 +72,8 @@ def _write_model(name: str, checkpoint: Path, repository: Path, numbers: tuple[i
         _for_the_embedded_triton(rendered / "config.pbtxt")
         if number == LLMAPI:
             _add_library(rendered / str(number))
+        if number == UPSTREAM:
+            _replace_model(rendered / str(number))
         served.append(ServedVersion.of(version, engine, tokenizer))
     render_gateway(model, served, repository, weights={numbers[0]: 100})
 
@@ -95,6 +98,13 @@ def _tokenizer(checkpoint: Path) -> TokenizerArtifact:
 def _add_library(version_folder: Path) -> None:
     """Put the stand-in for the library beside the model: Triton's Python ignores PYTHONPATH, and finds it there."""
     shutil.copytree(STANDINS / "tensorrt_llm", version_folder / "tensorrt_llm")
+    shutil.copyfile(STANDINS / "parrot.py", version_folder / "parrot.py")
+    compile_python(version_folder.parent)
+
+
+def _replace_model(version_folder: Path) -> None:
+    """Put the stand-in for upstream's model in the place of ours."""
+    shutil.copyfile(STANDINS / "upstream_llmapi_model.py", version_folder / "model.py")
     shutil.copyfile(STANDINS / "parrot.py", version_folder / "parrot.py")
     compile_python(version_folder.parent)
 
