@@ -1,7 +1,7 @@
 """Stands in for upstream's own Triton model on the LLM API: its tensors and manners, and no TensorRT-LLM.
 
-To be put into a version folder as ``model.py``, with ``parrot.py`` beside it. Names, types, shapes and manners were read
-in tensorrtllm_backend v0.19.0 and in later versions of NVIDIA/TensorRT-LLM (how it cancels).
+To be put into a version folder as ``model.py``, with ``parrot.py`` beside it. Names, types, shapes and manners were
+read in tensorrtllm_backend v0.19.0 and in later versions of NVIDIA/TensorRT-LLM (how it cancels).
 """
 
 import json
