@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from tritonforge.errors import CheckpointError
 from tritonforge.staging import staged_folder
+from tritonforge.writing import naming_as
 
 
 def check_free(out: Path) -> None:
@@ -34,12 +36,6 @@ def output_folder(out: Path) -> Iterator[Path]:
         yield folder
 
 
-@contextlib.contextmanager
-def _writing(out: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise CheckpointError(
-            f"{out}: cannot be written: {error.strerror or error}",
-            hint="check its parent folder: rights, and free space",
-        ) from error
+def _writing(out: Path) -> AbstractContextManager[None]:
+    hint = "check its parent folder: rights, and free space"
+    return naming_as(CheckpointError, out, elsewhere="an output folder", fallback_hint=hint)

@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from tritonforge.errors import BuildError
+from tritonforge.writing import naming_as
 
 
-@contextlib.contextmanager
-def naming(path: Path, failures: tuple[type[Exception], ...] = (OSError,)) -> Iterator[None]:
+def naming(path: Path, failures: tuple[type[Exception], ...] = (OSError,)) -> AbstractContextManager[None]:
     """Turn a failure to write into a `BuildError` that names the file.
 
     Args:
         path: What is being written.
         failures: What says that it could not be written.
     """
-    try:
-        yield
-    except failures as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
-        raise BuildError(
-            f"{path}: cannot be written: {reason}",
-            hint="check the free space of that disk, and the rights of its folder",
-        ) from error
+    hint = "check the free space of that disk, and the rights of its folder"
+    return naming_as(BuildError, path, elsewhere="a folder", fallback_hint=hint, failures=failures)

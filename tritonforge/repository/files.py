@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import os
 import shutil
-from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from tritonforge.errors import PublishFailed
+from tritonforge.writing import naming_as
 
 # A hard link is refused across file systems, by file systems without links, and for files that others own.
 NO_LINK_ERRNOS = frozenset({errno.EXDEV, errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.EACCES})
 
 
-@contextlib.contextmanager
-def naming(path: Path, action: str = "written", *, hint: str | None = None) -> Iterator[None]:
+def naming(path: Path, action: str = "written", *, hint: str | None = None) -> AbstractContextManager[None]:
     """Turn an OSError into a `PublishFailed` that names the file.
 
     Args:
@@ -24,14 +23,7 @@ def naming(path: Path, action: str = "written", *, hint: str | None = None) -> I
         action: What is being done to it, as a past participle.
         hint: What to do when it fails; a full disk has a hint of its own, as has a folder without the right to write.
     """
-    try:
-        yield
-    except OSError as error:
-        if error.errno in {errno.ENOSPC, errno.EDQUOT}:
-            hint = "free some space on that file system"
-        elif hint is None and error.errno in {errno.EROFS, errno.EACCES, errno.EPERM}:
-            hint = "make it writable, or use a repository in another place"
-        raise PublishFailed(f"{path}: cannot be {action}: {error.strerror or error}", hint=hint) from error
+    return naming_as(PublishFailed, path, action, elsewhere="a repository", hint=hint)
 
 
 def write_text(path: Path, text: str) -> None:
