@@ -1,4 +1,4 @@
-"""Names and places in a model repository and in the folder beside it. Pure but for `list_models`."""
+"""Names and places in a model repository and in the folder beside it. Pure but for what lists models and versions."""
 
 from __future__ import annotations
 
@@ -65,6 +65,12 @@ def staging_folder(forge: Path) -> Path:
 def archive_folder(forge: Path, generation: int) -> Path:
     """Folder, laid out like the repository, of what a generation replaced."""
     return forge / "archive" / f"{generation:06d}"
+
+
+def served_versions(gateway: Path) -> dict[int, Path]:
+    """The serving.json of each engine version that the model which clients call knows, by number, lowest first."""
+    files = gateway.glob(f"{GATEWAY_VERSION}/versions/*/{SERVING_NAME}")
+    return dict(sorted((int(file.parent.name), file) for file in files if file.parent.name.isdecimal()))
 
 
 def serving_folder(gateway: Path, number: int) -> Path:

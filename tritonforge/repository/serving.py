@@ -11,7 +11,7 @@ from tritonforge.errors import RepositoryError
 from tritonforge.formats.trtllm_engine import read_engine_folder
 from tritonforge.repository.dialects import TENSORRT_LLM, Dialect, dialect_of
 from tritonforge.repository.files import copy, write_text
-from tritonforge.repository.layout import GATEWAY_VERSION, SERVING_NAME, engine_model_name, serving_folder
+from tritonforge.repository.layout import SERVING_NAME, engine_model_name, served_versions, serving_folder
 from tritonforge.spec.limits import LimitsSpec
 from tritonforge.spec.model import ResolvedVersion
 
@@ -111,8 +111,7 @@ def read_served(gateway: Path) -> list[ServedVersion]:
     Raises:
         RepositoryError: A serving.json cannot be read.
     """
-    files = gateway.glob(f"{GATEWAY_VERSION}/versions/*/{SERVING_NAME}")
-    return sorted((_read_served(file) for file in files), key=lambda served: served.number)
+    return [_read_served(file) for file in served_versions(gateway).values()]
 
 
 def _read_served(file: Path) -> ServedVersion:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tritonforge.errors import ConfigInvalid, RepositoryError, did_you_mean
 from tritonforge.repository.files import write_text
-from tritonforge.repository.layout import CONFIG_NAME, GATEWAY_VERSION, SERVING_NAME, list_models
+from tritonforge.repository.layout import CONFIG_NAME, list_models, served_versions
 from tritonforge.repository.pbtxt import parameter_of, parse_config, quoted, read_config
 from tritonforge.repository.publish import DEFAULT_WAIT_S, Transaction
 from tritonforge.repository.render_ensemble import repointed
@@ -91,8 +91,7 @@ def is_ensemble(repository: Path, model: str) -> bool:
 
 def published_versions(repository: Path, model: str) -> list[int]:
     """Version numbers that a model's gateway can route to, lowest first."""
-    files = repository.glob(f"{model}/{GATEWAY_VERSION}/versions/*/{SERVING_NAME}")
-    return sorted(int(file.parent.name) for file in files if file.parent.name.isdecimal())
+    return list(served_versions(repository / model))
 
 
 def with_routes(text: str, routes: Routes, *, file: Path) -> str:
