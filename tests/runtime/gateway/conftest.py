@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 
-from tests.runtime.gateway import tokenizer_folders
+from tests.runtime.gateway import text_repository, tokenizer_folders
 from tests.runtime.gateway.repository import write_repository
 from tritonforge.runtime.gateway.tokenization.base import Tokenizer
 from tritonforge.server import RunningServer, ServerOptions, start_embedded
@@ -25,5 +25,16 @@ def gateway_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running
     folder = tmp_path_factory.mktemp("gateway")
     repository = write_repository(folder / "model_repository", folder / "checkpoint")
     options = ServerOptions(grpc_port=0, http_port=0, metrics_port=0, exit_timeout_s=10)
+    with start_embedded(repository, options=options) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def text_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    """A Triton with models whose versions are of different kinds, behind one gateway each."""
+    folder = tmp_path_factory.mktemp("text")
+    repository = text_repository.write_repository(folder)
+    text_repository.install_backend(folder / "cache")
+    options = ServerOptions(grpc_port=0, http_port=0, metrics_port=0, exit_timeout_s=10, cache=folder / "cache")
     with start_embedded(repository, options=options) as server:
         yield server

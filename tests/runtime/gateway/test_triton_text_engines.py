@@ -9,10 +9,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from tests.runtime.gateway.text_repository import (
@@ -24,15 +22,13 @@ from tests.runtime.gateway.text_repository import (
     POLY,
     UPSTREAM,
     VLLM,
-    install_backend,
-    write_repository,
 )
 from tests.support.processes import wait_until
 from tritonforge.client import Client
 from tritonforge.errors import InvalidRequest, Rejected, StreamBroken, TimedOut
 from tritonforge.runtime.gateway.dialects import Dialect, llmapi, vllm
 from tritonforge.runtime.gateway.engine import EngineCall
-from tritonforge.server import RunningServer, ServerOptions, start_embedded
+from tritonforge.server import RunningServer
 
 pytestmark = pytest.mark.triton
 
@@ -40,16 +36,6 @@ PROMPT = "The capital of France is Paris, 你好 👋."
 CHAT = [{"role": "user", "content": "Hello"}]
 DEADLINE_S = 30.0
 TEXT_VERSIONS = pytest.mark.parametrize("version", [VLLM, LLMAPI, UPSTREAM], ids=["vllm", "llmapi", "upstream"])
-
-
-@pytest.fixture(scope="module")
-def text_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
-    folder = tmp_path_factory.mktemp("text")
-    repository = write_repository(folder)
-    install_backend(folder / "cache")
-    options = ServerOptions(grpc_port=0, http_port=0, metrics_port=0, exit_timeout_s=10, cache=folder / "cache")
-    with start_embedded(repository, options=options) as server:
-        yield server
 
 
 @pytest.fixture(params=["grpc", "http"])
@@ -271,48 +257,3 @@ def test_a_probe_is_answered_before_the_engine_hears_of_it(
     with pytest.raises(Rejected, match=reason):
         list(grpc_client.infer_stream(probe.engine_model, dict(probe.inputs)))
     assert shown(grpc_client, "counts", version)["started"] == started + 1  # the question itself
-
-
-def test_our_model_of_the_llm_api_speaks_as_upstreams(grpc_client: Client) -> None:
-    inputs = {
-        "text_input": np.array([b"a b"], dtype=object),
-        "streaming": np.array([True]),
-        "sampling_param_max_tokens": np.array([9], dtype=np.int32),
-        "return_finish_reason": np.array([True]),
-        "return_stop_reason": np.array([True]),
-        "return_cumulative_logprob": np.array([True]),
-    }
-    results = [result.outputs for result in grpc_client.infer_stream("poly_engine_v3", inputs) if result.outputs]
-    texts = [outputs["text_output"].item().decode() for outputs in results]
-    assert texts[-1] == "a b"
-    assert all(after.startswith(before) for before, after in zip(texts, texts[1:], strict=False))  # the whole so far
-    assert [outputs["finish_reason"].item() for outputs in results] == [b"None"] * (len(results) - 1) + [b"stop"]
-    assert {outputs["stop_reason"].item() for outputs in results} == {b"None"}
-    assert all(outputs["cumulative_logprob"].dtype == np.float32 for outputs in results)
-
-
-@pytest.mark.parametrize(
-    ("inputs", "message"),
-    [
-        ({"text_input": np.array([b"a", b"b"], dtype=object)}, "text_input has shape [2]; expected one string"),
-        ({"text_input": np.array([], dtype=object)}, "text_input is missing or empty"),
-        ({"text_input": np.array([b"\xff"], dtype=object)}, "text_input is not valid UTF-8"),
-        (
-            {"text_input": np.array([b"a"], dtype=object), "sampling_param_beam_width": np.array([2], dtype=np.int32)},
-            "sampling_param_beam_width is 2; expected 1",
-        ),
-    ],
-)
-def test_our_model_of_the_llm_api_refuses_by_name(
-    grpc_client: Client, inputs: dict[str, np.ndarray], message: str
-) -> None:
-    with pytest.raises(Rejected) as caught:
-        list(grpc_client.infer_stream("poly_engine_v3", inputs))
-    assert message in str(caught.value)
-
-
-def test_a_version_folder_is_not_written_to_by_its_engine(text_server: RunningServer, grpc_client: Client) -> None:
-    folder = Path(text_server.repository) / "poly_engine_v3" / "3"
-    before = folder.stat().st_mtime_ns
-    grpc_client.generate(POLY, "a", max_tokens=1, version=LLMAPI)
-    assert folder.stat().st_mtime_ns == before
