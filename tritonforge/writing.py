@@ -37,6 +37,8 @@ def naming_as(
     """
     try:
         yield
+    except BrokenPipeError:
+        raise  # no file: whoever reads what the command prints has gone
     except failures as error:
         number = error.errno if isinstance(error, OSError) else None
         if number in _FULL:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.processes import wait_until
+from tritonforge.artifacts import digest_of
 from tritonforge.errors import BuildError
 from tritonforge.pipeline.cache import BuildCache
 from tritonforge.pipeline.cache_key import CacheKey
@@ -140,6 +142,42 @@ def test_an_entry_without_a_readable_record_is_made_again(tmp_path: Path, text: 
 
     assert "damaged there: entry.json cannot be read" in said
     assert len(fetch(cache, key(), refuse)) == 1
+
+
+def other_about(value: dict) -> None:
+    value["about"] = {"vocab_size": 33}
+
+
+def other_schema(value: dict) -> None:
+    value["schema_version"] = 2
+    value["digest"] = digest_of({name: part for name, part in value.items() if name != "digest"})
+
+
+@pytest.mark.parametrize("change", [other_about, other_schema])
+def test_a_record_that_is_not_as_it_was_written_is_not_believed(tmp_path: Path, change) -> None:
+    cache = BuildCache(tmp_path / "cache")
+    fetch(cache, key())
+    (path,) = cache.folder.rglob("entry.json")
+    value = json.loads(path.read_text())
+    change(value)
+    path.write_text(json.dumps(value))
+
+    assert cache.forecast(key()).entry is None
+    (said,) = fetch(cache, key())
+
+    assert said.endswith("damaged there: entry.json was changed, or written by another release")
+
+
+def test_an_entry_under_another_name_is_not_taken(tmp_path: Path) -> None:
+    cache = BuildCache(tmp_path / "cache")
+    fetch(cache, key())
+    (folder,) = cache.folder.glob("engines/[!.]*/")
+    folder.rename(folder.with_name(key("0.17.0").digest))
+
+    assert cache.forecast(key("0.17.0")).entry is None
+    (said,) = fetch(cache, key("0.17.0"))
+
+    assert said.endswith("damaged there: entry.json is of another key")
 
 
 def test_what_fails_leaves_no_entry(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import get_args
 
 import pytest
 
-from tests.pipeline.builds import build, states, write_spec
+from tests.pipeline.builds import build, write_spec
 from tritonforge.pipeline.kinds import KINDS
 from tritonforge.repository.layout import find_version
 from tritonforge.spec.engine import EngineSpec
@@ -29,7 +29,7 @@ def test_a_checkpoint_is_taken_along_without_the_cache(
 ) -> None:
     result = build(write_spec(tmp_path, tiny_llama, versions=f"1: {{engine: {engine}}}"))
 
-    assert states(result) == {1: "new"}
+    assert [(version.state, version.cache) for version in result.versions] == [("new", None)]
     published = find_version(tmp_path / "models", "tiny", 1)
     assert published is not None
     assert published.manifest.release == release

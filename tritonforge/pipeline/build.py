@@ -133,7 +133,7 @@ def version_result(plan: VersionPlan, compiled: Sequence[CompiledVersion] = ()) 
         precision=version.engine.precision,
         weights_bytes=None if made is None else made.engine.weights_bytes,
         took_s=None if made is None else round(made.took_s, 2),
-        cache=None if made is None else "hit" if made.was_cached else "miss",
+        cache=None if made is None or made.was_cached is None else "hit" if made.was_cached else "miss",
     )
 
 

@@ -84,7 +84,7 @@ class BuildCache:
     def forecast(self, key: CacheKey) -> Forecast:
         """What the cache has for a key now. Writes nothing, and does not read the files of the entry."""
         entry = read_entry(self._place(key))
-        if isinstance(entry, CacheEntry) and fault_of(entry, deep=False) is None:
+        if isinstance(entry, CacheEntry) and entry.key == key and fault_of(entry, deep=False) is None:
             return Forecast(entry)
         others = [(changes(other.key, key), other) for other in self._entries(key.kind) if other.key != key]
         if not others:
@@ -170,7 +170,9 @@ class BuildCache:
         if not place.is_dir():
             return None
         entry = read_entry(place)
-        return entry if isinstance(entry, str) else fault_of(entry, deep=True) or entry
+        if isinstance(entry, str):
+            return entry
+        return f"{ENTRY_NAME} is of another key" if entry.key != key else fault_of(entry, deep=True) or entry
 
     def _make(self, key: CacheKey, make: Make, made_for: str) -> CacheEntry:
         place = self._place(key)

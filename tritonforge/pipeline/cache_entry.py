@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from tritonforge.artifacts import digest_of
 from tritonforge.pipeline.cache_key import CacheKey
 
 ENTRY_NAME = "entry.json"
@@ -76,11 +77,11 @@ def seal(folder: Path, key: CacheKey, *, made_for: str, took_s: float, about: Ma
         path.chmod(READ_ONLY)
     with ThreadPoolExecutor() as threads:  # hashing lets go of the interpreter lock
         digests = list(threads.map(_sha256, paths))
-    contents = {
+    contents: dict[str, object] = {
         path.relative_to(folder / FILES).as_posix(): {"size_bytes": path.stat().st_size, "sha256": digest}
         for path, digest in zip(paths, digests, strict=True)
     }
-    content = {
+    content: dict[str, object] = {
         "schema_version": SCHEMA_VERSION,
         "kind": key.kind,
         "key": key.parts,
@@ -90,6 +91,7 @@ def seal(folder: Path, key: CacheKey, *, made_for: str, took_s: float, about: Ma
         "about": about,
         "files": contents,
     }
+    content["digest"] = digest_of(content)
     (folder / ENTRY_NAME).write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
@@ -98,6 +100,8 @@ def read_entry(folder: Path) -> CacheEntry | str:
     path = folder / ENTRY_NAME
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
+        if value.pop("digest") != digest_of(value) or value["schema_version"] != SCHEMA_VERSION:
+            return f"{path.name} was changed, or written by another release"
         return CacheEntry(
             folder=folder,
             key=CacheKey(value["kind"], dict(value["key"])),

@@ -36,7 +36,7 @@ class CompiledVersion:
         tokenizer: Its tokenizer.
         manifest: What it was made from.
         took_s: Seconds from checkpoint to engine.
-        was_cached: Whether the engine was in the build cache.
+        was_cached: Whether the engine was in the build cache; None for one that is never kept there.
     """
 
     version: ResolvedVersion
@@ -44,7 +44,7 @@ class CompiledVersion:
     tokenizer: TokenizerArtifact
     manifest: Manifest
     took_s: float
-    was_cached: bool = False
+    was_cached: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,12 +96,12 @@ def compile_version(plan: VersionPlan, workplace: Workplace) -> CompiledVersion:
 
 def _engine(
     plan: VersionPlan, recipe: Recipe, tokenizer: TokenizerArtifact, workplace: Workplace
-) -> tuple[EngineArtifact, bool]:
-    """The engine in the workplace, and whether the cache had it."""
+) -> tuple[EngineArtifact, bool | None]:
+    """The engine in the workplace, and whether the cache had it; None for one that is never kept there."""
     kind, key = KINDS[recipe.version.engine.kind], recipe.engine_key
     out = workplace.folder / f"{plan.version.model_name}-v{plan.version.number}-engine"
     if kind.gather is not None:
-        return kind.gather(recipe, tokenizer, out, on_event=workplace.on_event), False
+        return kind.gather(recipe, tokenizer, out, on_event=workplace.on_event), None
     if kind.build is None or key is None:
         raise UsageBug(f"{plan.label}: the recipe does not say how it is compiled")
     return _compiled(plan, recipe, key, kind.build, out, workplace)
