@@ -16,6 +16,9 @@ from tritonforge.checkpoint import prove_tokenizer
 from tritonforge.cli.main import run
 from tritonforge.errors import CheckpointError
 from tritonforge.pipeline import sources
+from tritonforge.pipeline.build import build_spec
+from tritonforge.pipeline.plan import BuildOptions
+from tritonforge.spec.load import load_spec
 
 BOTH = f"1: {INT8}\n      2: {INT4}"
 
@@ -44,7 +47,7 @@ def test_a_second_build_takes_the_engine_and_says_why(tiny_llama: Path, tmp_path
     assert not any(line.startswith(("converting", "building")) for line in second)
     (hit,) = [line for line in second if "from the build cache" in line]
     assert hit.startswith("tiny version 1: engine: from the build cache: made for tiny version 1 at ")
-    assert hit.endswith("the same are: checkpoint, tritonforge, conversion, engine, limits, openvino")
+    assert hit.endswith("the same are: kind, checkpoint, tritonforge, conversion, engine, limits, openvino")
     after = contents(tmp_path / "models" / "tiny_engine_v1")
     manifest = "1/forge-manifest.json"  # has the time of the build
     assert {name: text for name, text in after.items() if name != manifest} == {
@@ -216,3 +219,11 @@ def test_a_cache_on_another_file_system_is_copied_from(tiny_llama: Path, tmp_pat
         published = tmp_path / "models" / "tiny_engine_v1" / "1" / "openvino_model.bin"
         assert published.read_bytes() == cached.read_bytes()
         assert published.stat().st_dev != cached.stat().st_dev
+
+
+def test_the_progress_of_a_conversion_is_told(tiny_llama: Path, tmp_path: Path) -> None:
+    told: list[tuple[int, int]] = []
+
+    build_spec(load_spec(write_spec(tmp_path, tiny_llama)), BuildOptions(), on_progress=lambda *done: told.append(done))
+
+    assert told[-1][0] == told[-1][1] > 0

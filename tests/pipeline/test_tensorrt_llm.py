@@ -95,7 +95,7 @@ def test_a_second_build_runs_nothing(tiny_llama: Path, tmp_path: Path, standin: 
     [
         (engine("0.17.0"), "release 0.16.0 → 0.17.0"),
         (engine(plugins={"gemm": "disable"}), "trtllm-build.gemm_plugin auto → disable"),
-        (engine(precision="int8_weight_only"), "conversion.precision float16 → int8_weight_only"),
+        (engine(precision="int8_weight_only"), "conversion.precision none → int8_weight_only"),
         (engine(gpu_architecture="sm_90"), "gpu_architecture unknown → sm_90"),
         (engine(executor="docker", image="registry/own:1"), "builder local → registry/own:1"),
     ],
@@ -118,6 +118,16 @@ def test_versions_that_differ_in_the_engine_convert_once(tiny_llama: Path, tmp_p
     build(spec_of(tmp_path, tiny_llama, f"{engine()}\n      2: {second}"), on_event=said.append)
 
     assert sum(line.startswith("converting") for line in said) == 1
+
+
+def test_kinds_that_need_the_same_checkpoint_convert_once(tiny_llama: Path, tmp_path: Path, standin: Path) -> None:
+    said: list[str] = []
+    cpu = "{engine: {kind: openvino, precision: float16, runtime: {kv_cache_gib: 0.1}}}"
+
+    build(spec_of(tmp_path, tiny_llama, f"{engine()}\n      2: {cpu}"), on_event=said.append)
+
+    assert sum(line.startswith("converting") for line in said) == 1
+    assert "tiny version 2: engine: not from the build cache: nothing of its kind is there yet" in said
 
 
 def test_a_dry_run_shows_the_command_and_its_mounts(

@@ -9,6 +9,7 @@ import click
 
 from tritonforge.cli.connection import grpc_url_option, server_of
 from tritonforge.cli.output import json_option, print_json, print_line, print_table, say
+from tritonforge.cli.progress import progress_bar
 from tritonforge.pipeline.build import BuildResult, build_spec
 from tritonforge.pipeline.plan import BuildOptions
 from tritonforge.pipeline.preview import Preview, preview_spec
@@ -85,7 +86,8 @@ def command(
     if dry_run:
         print_json(preview) if as_json else _show_preview(preview)
         return
-    result = build_spec(loaded, options, on_event=say)
+    with progress_bar("converting", wanted=not as_json) as on_progress:
+        result = build_spec(loaded, options, on_event=say, on_progress=on_progress)
     print_json(result) if as_json else _show(result, no_load=no_load)
 
 

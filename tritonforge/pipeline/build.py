@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tritonforge.events import OnEvent, ignore
+from tritonforge.events import OnEvent, OnProgress, ignore, ignore_progress
 from tritonforge.pipeline.cache import BuildCache, CacheSize
 from tritonforge.pipeline.compile import CompiledVersion, Workplace, compile_version
 from tritonforge.pipeline.context import CACHE, BuildContext
@@ -71,7 +71,13 @@ class BuildResult:
     cache: CacheSize | None = None
 
 
-def build_spec(loaded: LoadedSpec, options: BuildOptions, *, on_event: OnEvent = ignore) -> BuildResult:
+def build_spec(
+    loaded: LoadedSpec,
+    options: BuildOptions,
+    *,
+    on_event: OnEvent = ignore,
+    on_progress: OnProgress = ignore_progress,
+) -> BuildResult:
     """Build and publish what a spec asks for.
 
     Each model is published in one step: all of its new versions and the gateway, or nothing. The spec's traffic is what
@@ -81,6 +87,7 @@ def build_spec(loaded: LoadedSpec, options: BuildOptions, *, on_event: OnEvent =
         loaded: The spec.
         options: What of it, and how.
         on_event: Called with one line per step.
+        on_progress: Called with the bytes that a conversion has made so far and in all.
 
     Raises:
         SpecError: The spec has no such model or version.
@@ -90,7 +97,7 @@ def build_spec(loaded: LoadedSpec, options: BuildOptions, *, on_event: OnEvent =
         RepositoryError: A version is published with another build, the folder beside the repository cannot be written,
             or publishing failed; nothing was changed.
     """
-    context = BuildContext.of(loaded)
+    context = BuildContext.of(loaded, on_progress=on_progress)
     plans = plan_build(context, options)
     refuse_unfit(loaded, plans, options)
     cache = BuildCache(cache_folder(loaded, options))

@@ -86,7 +86,8 @@ class BuildCache:
         entry = read_entry(self._place(key))
         if isinstance(entry, CacheEntry) and entry.key == key and fault_of(entry, deep=False) is None:
             return Forecast(entry)
-        others = [(changes(other.key, key), other) for other in self._entries(key.kind) if other.key != key]
+        alike = [one for one in self._entries(key.kind) if one.key.parts.get("kind") == key.parts.get("kind")]
+        others = [(changes(other.key, key), other) for other in alike if other.key != key]
         if not others:
             return Forecast(None)
         newest_first = sorted(others, key=lambda found: found[1].created, reverse=True)

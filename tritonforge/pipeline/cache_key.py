@@ -25,7 +25,8 @@ class CacheKey:
 
     Args:
         kind: ``checkpoints`` or ``engines``.
-        parts: Plain JSON values by name; nested ones by dotted name in messages.
+        parts: Plain JSON values by name; nested ones by dotted name in messages. Of two that differ in the part `kind`,
+            neither is said to be near the other.
     """
 
     kind: CacheKind
@@ -65,4 +66,4 @@ def changes(cached: CacheKey, wanted: CacheKey) -> tuple[str, ...]:
 def _shown(value: object) -> str:
     if isinstance(value, str):
         return value[:_DIGEST_SHOWN] if _DIGEST.fullmatch(value) else value
-    return "unknown" if value is None else json.dumps(value, ensure_ascii=False)
+    return "none" if value is None else json.dumps(value, ensure_ascii=False)

@@ -148,6 +148,7 @@ def _checkpoint(plan: VersionPlan, recipe: Recipe, workplace: Workplace) -> Iter
             conversion.options,
             for_engine=conversion.for_engine,
             on_event=workplace.on_event,
+            on_progress=workplace.context.on_progress,
         )
         workplace.context.sources.require_unchanged(plan.source)
         return {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from tritonforge.events import OnProgress, ignore_progress
 from tritonforge.pipeline.machine import Machine
 from tritonforge.pipeline.sources import Sources
 from tritonforge.places import forge_folder
@@ -23,16 +24,18 @@ class BuildContext:
         loaded: The specification.
         sources: The checkpoints that it names.
         machine: Where it runs.
+        on_progress: Called with the bytes that a conversion has made so far and in all.
     """
 
     loaded: LoadedSpec
     sources: Sources
     machine: Machine
+    on_progress: OnProgress = ignore_progress
 
     @classmethod
-    def of(cls, loaded: LoadedSpec) -> BuildContext:
+    def of(cls, loaded: LoadedSpec, *, on_progress: OnProgress = ignore_progress) -> BuildContext:
         """The context of a build of this specification on this machine. Writes nothing."""
-        return cls(loaded, Sources(forge_folder(loaded.repository) / IMPORTS), Machine())
+        return cls(loaded, Sources(forge_folder(loaded.repository) / IMPORTS), Machine(), on_progress)
 
     @property
     def imports(self) -> Path:

@@ -39,6 +39,7 @@ def plan_openvino(ingredients: Ingredients) -> Recipe:
     conversion = plan_conversion(ingredients, options, for_engine=KIND)
     tools = {"tritonforge": __version__, "openvino": _openvino_version()}
     parts = {
+        "kind": KIND,
         **conversion.key.parts,
         "engine": spec.model_dump(mode="json"),
         "limits": limits.model_dump(mode="json"),

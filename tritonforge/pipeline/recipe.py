@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tritonforge import __version__
 from tritonforge.checkpoint.limits import check_options
-from tritonforge.checkpoint.options import ConvertOptions
+from tritonforge.checkpoint.options import QUANTISED, ConvertOptions
 from tritonforge.checkpoint.plan import target_config
 from tritonforge.checkpoint.source import SourceCheckpoint
 from tritonforge.formats.input_file import open_input
@@ -92,12 +92,24 @@ def plan_conversion(ingredients: Ingredients, options: ConvertOptions, *, for_en
             ranges cannot be read.
     """
     notes = tuple(check_options(ingredients.source, options, for_engine))
-    values = asdict(options)
+    config = target_config(ingredients.source, options)
+    values = _deciding(options, dtype=config.dtype)
+    parts = {"checkpoint": ingredients.digest, "tritonforge": __version__, "conversion": values}
+    return Conversion(options, for_engine, config, CacheKey.of("checkpoints", parts), notes)
+
+
+def _deciding(options: ConvertOptions, *, dtype: str) -> dict[str, object]:
+    """What of the options decides the result: however a number format was asked for, and no setting of another one."""
+    values = asdict(options) | {"dtype": dtype}
+    if options.precision not in QUANTISED:
+        values["precision"] = None  # said by dtype
+    if options.precision != "int4_awq":
+        del values["group_size"]
+    if options.precision != "int8_smoothquant":
+        del values["smoothquant"]
     if options.activation_ranges is not None:
         values["activation_ranges"] = _digest_of_file(options.activation_ranges)
-    parts = {"checkpoint": ingredients.digest, "tritonforge": __version__, "conversion": values}
-    config = target_config(ingredients.source, options)
-    return Conversion(options, for_engine, config, CacheKey.of("checkpoints", parts), notes)
+    return values
 
 
 def _digest_of_file(path: Path) -> str:

@@ -51,11 +51,12 @@ def plan_tensorrt_llm(ingredients: Ingredients) -> Recipe:
     architecture = _architecture(spec, ingredients.machine)
     argv = build_argv(spec, limits, dtype=conversion.config.dtype, checkpoint="", out="")
     parts = {
+        "kind": KIND,
         **conversion.key.parts,
         "release": release.name,
         # What compiles: the image that was asked for, the TensorRT of the release's container, or what is installed.
         "builder": spec.image or ("local" if spec.executor == "local" else f"TensorRT {release.container.tensorrt}"),
-        "gpu_architecture": architecture,
+        "gpu_architecture": architecture or "unknown",
         "trtllm-build": _options(argv),
     }
     return Recipe(
