@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 from collections.abc import Mapping, Sequence
 from enum import Enum
 from pathlib import Path
@@ -14,6 +15,8 @@ from rich.table import Table
 from rich.text import Text
 
 from tritonforge.cli.printable import printable
+
+_WIDE = 10_000
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 
@@ -42,12 +45,17 @@ def plain(value: object) -> object:
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]], *, title: str | None = None) -> None:
     """Print rows as a table on standard output."""
+    console = Console()
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        console = Console(width=_WIDE)  # a pipe or a file has no width to fit into
     table = Table(title=None if title is None else Text(printable(title)), title_justify="left", header_style="bold")
     for column in columns:
         table.add_column(column, overflow="fold")  # a name that was cut cannot be copied
+    # What a row is called stays in one piece, where that leaves most of the width to the rest.
+    table.columns[0].no_wrap = max((len(str(row[0])) for row in rows), default=0) <= console.width // 2
     for row in rows:
         table.add_row(*(Text("" if cell is None else printable(str(cell), kept="\n")) for cell in row))
-    Console().print(table)
+    console.print(table)
 
 
 def print_fields(fields: Mapping[str, object]) -> None:

@@ -66,7 +66,7 @@ class UnknownRelease(SpecError):
 
     def __init__(self, name: str, nearest: Sequence[str]) -> None:
         super().__init__(
-            f"release {name!r} is not in the release table; expected one like {' or '.join(nearest)}, the nearest there",
+            f"release {name!r} is not in the release table; expected one like {' or '.join(nearest)}, the nearest",
             hint="tritonforge releases lists the releases that are known",
         )
         self.name = name

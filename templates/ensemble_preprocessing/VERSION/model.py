@@ -1,4 +1,4 @@
-"""Entry point of the ensemble's preprocessing in Triton's Python backend; the code is in the package beside this file."""
+"""Entry point of the ensemble's preprocessing in Triton's Python backend; its code is in the package beside it."""
 
 from .tritonforge_runtime.ensemble.preprocessing_model import TritonPythonModel
 
