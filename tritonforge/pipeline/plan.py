@@ -193,14 +193,15 @@ def _plan(context: BuildContext, version: ResolvedVersion) -> VersionPlan:
     source = context.loaded.resolve(version.checkpoint)
     digest = context.sources.digest(source)
     parts = {"engine": version.engine, "limits": version.limits, "serving": version.serving}
-    settings: dict[str, object] = {name: part.model_dump(mode="json") for name, part in parts.items()}
-    if version.layout != GATEWAY:  # the default is left out: digests of what was published before there was a choice
-        settings["layout"] = version.layout
+    layout: dict[str, object] = (
+        {} if version.layout == GATEWAY else {"layout": version.layout}
+    )  # the default is left out
+    settings = {**{name: part.model_dump(mode="json") for name, part in parts.items()}, **layout}
     plan = VersionPlan(version, source, digest, settings, digest_of(settings), "new")
     published = find_version(context.loaded.repository, version.model_name, version.number)
     if published is not None:
         chosen = {name: part.model_dump(mode="json", exclude_defaults=True) for name, part in parts.items()}
-        plan = _compared(plan, published.manifest, chosen)
+        plan = _compared(plan, published.manifest, {**chosen, **layout})
     if plan.state == "unchanged":
         return plan
     opened = context.sources.look(source, as_it_is=is_as_it_is(version))
