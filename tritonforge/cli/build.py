@@ -80,15 +80,11 @@ def command(
         pull=pull,
     )
     if dry_run or explain:
-        preview = preview_spec(loaded, options)
-        if explain:
-            _explain(preview)
-    if dry_run:
-        print_json(preview) if as_json else _show_preview(preview)
-        return
-    with progress_bar("converting", wanted=not as_json) as on_progress:
-        result = build_spec(loaded, options, on_event=say, on_progress=on_progress)
-    print_json(result) if as_json else _show(result, no_load=no_load)
+        _show_preview(preview_spec(loaded, options), explain=explain, whole=dry_run, as_json=as_json)
+    if not dry_run:
+        with progress_bar("converting", wanted=not as_json) as on_progress:
+            result = build_spec(loaded, options, on_event=say, on_progress=on_progress)
+        print_json(result) if as_json else _show(result, no_load=no_load)
 
 
 def _show(result: BuildResult, *, no_load: bool) -> None:
@@ -116,7 +112,14 @@ def _show(result: BuildResult, *, no_load: bool) -> None:
         say(f"published on disk; no server is running (start one: tritonforge serve {result.repository})")
 
 
-def _show_preview(preview: Preview) -> None:
+def _show_preview(preview: Preview, *, explain: bool, whole: bool, as_json: bool) -> None:
+    if explain:
+        _explain(preview)
+    if whole:
+        print_json(preview) if as_json else _show_plan(preview)
+
+
+def _show_plan(preview: Preview) -> None:
     rows = [(v.engine_model, v.precision, v.state) for v in preview.versions]
     print_table(("engine model", "precision", "state"), rows, title="versions")
     for command in preview.commands:
