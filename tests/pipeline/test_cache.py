@@ -91,6 +91,17 @@ def test_its_size_is_that_of_its_files(tmp_path: Path) -> None:
     assert (size.entries, size.size_bytes) == (2, 2 * sum(map(len, CONTENT.values())))
 
 
+def test_the_reading_of_a_large_entry_is_announced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tritonforge.pipeline.cache._LARGE_BYTES", 100)
+    cache = BuildCache(tmp_path / "cache")
+    fetch(cache, key())
+
+    reading, hit = fetch(cache, key(), refuse)
+
+    assert reading.endswith("engine: reading 0.0 GB of the build cache, to see that they are whole")
+    assert "from the build cache: made for" in hit
+
+
 def test_its_files_are_read_only(tmp_path: Path) -> None:
     cache = BuildCache(tmp_path / "cache")
 

@@ -59,7 +59,7 @@ def prepare_served(
         CheckpointNotFound, CorruptFile, MissingWeight: The weights are not whole.
         BuildError: A file cannot be written.
     """
-    _check_tokenizer(spec, source, tokenizer_kind)
+    check_tokenizer(spec, source, tokenizer_kind)
     weights = TensorFolder.open(source).files()
     with naming(out), staged_folder(out, replace=True) as folder:
         files = [_copy(source, path, folder) for path in _small_files(source)]
@@ -73,7 +73,12 @@ def prepare_served(
     return EngineArtifact(out, spec.kind, tuple(sorted(files)), vocab_size, ways.total())
 
 
-def _check_tokenizer(spec: VllmEngineSpec | LlmApiEngineSpec, source: Path, kind: str) -> None:
+def check_tokenizer(spec: VllmEngineSpec | LlmApiEngineSpec, source: Path, kind: str) -> None:
+    """Refuse a checkpoint whose tokenizer the engine could not load without running code that comes with it.
+
+    Raises:
+        UnsupportedModel: It is one.
+    """
     if kind not in _TOKENIZERS:
         raise UnsupportedModel(
             str(source),

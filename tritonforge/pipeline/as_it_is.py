@@ -7,7 +7,8 @@ from pathlib import Path
 
 from tritonforge import __version__
 from tritonforge.artifacts import EngineArtifact, TokenizerArtifact
-from tritonforge.engine.served_checkpoint import prepare_served
+from tritonforge.checkpoint.tokenizer import find_tokenizer
+from tritonforge.engine.served_checkpoint import check_tokenizer, prepare_served
 from tritonforge.errors import UsageBug
 from tritonforge.events import OnEvent
 from tritonforge.pipeline.recipe import Ingredients, Recipe
@@ -26,8 +27,10 @@ def plan_as_it_is(ingredients: Ingredients) -> Recipe:
 
     Raises:
         SpecError: The limits do not fit the model.
+        CheckpointError: It has no tokenizer, or one that the engine cannot load.
     """
     source, spec = ingredients.source, _spec(ingredients.version.engine)
+    check_tokenizer(spec, source.folder, find_tokenizer(source).kind)
     limits = ingredients.version.limits.fitted_to(source.config.max_position_embeddings)
     release = spec.release if isinstance(spec, LlmApiEngineSpec) else None
     tools = {"tritonforge": __version__, **({} if release is None else {"tensorrt_llm": release})}

@@ -23,6 +23,7 @@ from tritonforge.staging import staged_folder, sweep
 # The engine of a large model takes an hour or two to compile.
 WAIT_S = 6 * 3600.0
 _CHANGES_SHOWN = 4
+_LARGE_BYTES = 1 << 30  # takes a second or more to read
 # Makes the files in the folder that it is given, which does not exist yet; returns what is to be kept about them.
 Make = Callable[[Path], Mapping[str, object]]
 
@@ -117,10 +118,10 @@ class BuildCache:
 
         with FileLock(self._lock_path(key), purpose=f"{key.noun} of {made_for}", on_wait=tell) as lock:
             self._acquire(lock, key, shared=True)
-            found, is_new = self._look(key), False
+            found, is_new = self._look(key, what, on_event), False
             if not isinstance(found, CacheEntry):
                 self._acquire(lock, key, shared=False)
-                found = self._look(key)  # another may have made it meanwhile
+                found = self._look(key, what, on_event)  # another may have made it meanwhile
                 if not isinstance(found, CacheEntry):
                     why = self.forecast(key).reason if found is None else f"damaged there: {found}"
                     on_event(f"{what}: not from the build cache: {why}")
@@ -165,7 +166,7 @@ class BuildCache:
                 hint="wait until it has finished, or end that process; its lock ends with it",
             )
 
-    def _look(self, key: CacheKey) -> CacheEntry | str | None:
+    def _look(self, key: CacheKey, what: str, on_event: OnEvent) -> CacheEntry | str | None:
         """The entry when it is there and as it was made; else what is wrong with it, or None."""
         place = self._place(key)
         if not place.is_dir():
@@ -173,7 +174,11 @@ class BuildCache:
         entry = read_entry(place)
         if isinstance(entry, str):
             return entry
-        return f"{ENTRY_NAME} is of another key" if entry.key != key else fault_of(entry, deep=True) or entry
+        if entry.key != key:
+            return f"{ENTRY_NAME} is of another key"
+        if entry.size_bytes > _LARGE_BYTES:
+            on_event(f"{what}: reading {entry.size_bytes / 1e9:,.1f} GB of the build cache, to see that they are whole")
+        return fault_of(entry, deep=True) or entry
 
     def _make(self, key: CacheKey, make: Make, made_for: str) -> CacheEntry:
         place = self._place(key)
