@@ -1,4 +1,7 @@
-"""The GPUs of this machine, as NVIDIA's own program names them."""
+"""The GPUs of this machine, as NVIDIA's own program names them.
+
+The form of its answers is from memory of NVIDIA's tools, not from a run: what does not have it counts as not known.
+"""
 
 from __future__ import annotations
 
