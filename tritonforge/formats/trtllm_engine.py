@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tritonforge.errors import BuildError, CheckpointNotFound, CorruptFile
-from tritonforge.formats.input_file import has_file
+from tritonforge.formats.input_file import has_file, reading
 from tritonforge.formats.json_fields import JsonFields, read_json_object
 
 CONFIG_NAME = "config.json"
@@ -105,7 +105,8 @@ def _read(fields: JsonFields, folder: Path) -> EngineInfo:
     model, build = _section(fields, "pretrained_config"), _section(fields, "build_config")
     mapping = model.nested("mapping") or JsonFields({}, fields.path)
     plugins = build.nested("plugin_config")
-    files = tuple(sorted(path.name for path in folder.iterdir()))
+    with reading(folder):
+        files = tuple(sorted(path.name for path in folder.iterdir()))
     return EngineInfo(
         version=fields.text("version"),
         architecture=model.text("architecture"),
@@ -120,8 +121,12 @@ def _read(fields: JsonFields, folder: Path) -> EngineInfo:
         max_beam_width=build.integer("max_beam_width", 1),
         plugin_config={} if plugins is None else plugins.values,
         files=files,
-        weights_bytes=sum((folder / name).stat().st_size for name in files if name.endswith(".engine")),
+        weights_bytes=sum(_size_bytes(folder / name) for name in files if name.endswith(".engine")),
     )
+
+
+def _size_bytes(path: Path) -> int:
+    return path.stat().st_size if has_file(path) else 0
 
 
 def _max_seq_len(build: JsonFields) -> int:

@@ -12,6 +12,7 @@ from tritonforge.errors import UnknownRelease
 from tritonforge.releases.files import read_data
 
 _NUMBER = re.compile(r"\d+")
+_MOST_DIGITS = 18  # more than any release has, and fewer than Python refuses to read
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +106,7 @@ def release_of_triton(version: str) -> tuple[Release, ...]:
 
 def version_key(text: str) -> tuple[int, ...]:
     """What releases, lines and container tags are ordered by: their numbers."""
-    return tuple(int(number) for number in _NUMBER.findall(text))
+    return tuple(int(number[:_MOST_DIGITS]) for number in _NUMBER.findall(text))
 
 
 def _container(row: dict[str, Any], image: str) -> Container:

@@ -15,6 +15,7 @@ from tritonforge.errors import ConfigInvalid, RepositoryError
 from tritonforge.releases.backend import Tensor
 from tritonforge.releases.ensemble import ENGINE, POSTPROCESSING, PREPROCESSING, EnsembleLine, Joint, known_inputs
 from tritonforge.repository.layout import engine_model_name
+from tritonforge.repository.pbtxt import name_of
 from tritonforge.spec.serving import InstanceGroupSpec
 
 # Inputs of our gateway that no ensemble has.
@@ -223,7 +224,7 @@ def public_context(pinned: ModelConfig, names: EnsembleNames, *, version: int, r
         decoupled=pinned.model_transaction_policy.decoupled,
         inputs=tuple(_tensor(tensor) for tensor in pinned.input),
         outputs=tuple(
-            Tensor(tensor.name, DataType.Name(tensor.data_type), tuple(tensor.dims)) for tensor in pinned.output
+            Tensor(tensor.name, name_of(DataType, tensor.data_type), tuple(tensor.dims)) for tensor in pinned.output
         ),
         steps=tuple(
             StepContext(step.model_name, tuple(sorted(step.input_map.items())), tuple(sorted(step.output_map.items())))
@@ -292,7 +293,7 @@ def _pairs(joints: Sequence[Joint]) -> tuple[tuple[str, str], ...]:
 def _tensor(tensor: ModelInput) -> Tensor:
     return Tensor(
         tensor.name,
-        DataType.Name(tensor.data_type),
+        name_of(DataType, tensor.data_type),
         tuple(tensor.dims),
         optional=tensor.optional,
         ragged=tensor.allow_ragged_batch,

@@ -11,6 +11,7 @@ from tritonforge.repository.manifest import MANIFEST_NAME, Manifest, read_manife
 GATEWAY_VERSION = 1
 CONFIG_NAME = "config.pbtxt"
 SERVING_NAME = "serving.json"
+VERSION = re.compile(r"[1-9][0-9]{0,9}")
 ENGINE_MODEL = re.compile(r"(?P<model>.+)_engine_v(?P<version>[1-9][0-9]*)", re.DOTALL)
 
 
@@ -70,7 +71,7 @@ def archive_folder(forge: Path, generation: int) -> Path:
 def served_versions(gateway: Path) -> dict[int, Path]:
     """The serving.json of each engine version that the model which clients call knows, by number, lowest first."""
     files = gateway.glob(f"{GATEWAY_VERSION}/versions/*/{SERVING_NAME}")
-    return dict(sorted((int(file.parent.name), file) for file in files if file.parent.name.isdecimal()))
+    return dict(sorted((int(file.parent.name), file) for file in files if VERSION.fullmatch(file.parent.name)))
 
 
 def serving_folder(gateway: Path, number: int) -> Path:

@@ -69,7 +69,8 @@ def read_manifest(path: Path) -> Manifest:
         schema = int(values["schema"])
         fields = {key: value for key, value in values.items() if key in known}
         manifest = Manifest(**fields | {"parents": tuple(fields.get("parents", ()))})
-    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+        _require_types(manifest)
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as error:
         raise RepositoryError(
             f"{path}: not a readable manifest ({error})", hint="build and publish this version again"
         ) from error
@@ -79,3 +80,15 @@ def read_manifest(path: Path) -> Manifest:
             hint="use the release of tritonforge that published it, or a newer one",
         )
     return manifest
+
+
+def _require_types(manifest: Manifest) -> None:
+    """Refuse a manifest whose values are of another type than those that are written."""
+    texts = (manifest.model, manifest.kind, manifest.checkpoint_digest, manifest.spec_digest, manifest.created)
+    optional = tuple(text for text in (manifest.release, manifest.gpu_architecture) if text is not None)
+    if not all(isinstance(text, str) for text in (*texts, *optional, *manifest.parents)):
+        raise TypeError("a text is something else")
+    if not all(isinstance(part, Mapping) for part in (manifest.tools, manifest.files, manifest.settings)):
+        raise TypeError("tools, files or settings is no object")
+    if not all(isinstance(number, int) for number in (manifest.version, *manifest.files.values())):
+        raise TypeError("the version or the size of a file is no whole number")

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from google.protobuf import text_format
+from google.protobuf.internal.enum_type_wrapper import EnumTypeWrapper
 from google.protobuf.text_encoding import CEscape
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
@@ -54,6 +55,8 @@ def try_parse(text: str, *, allow_unknown: bool = False) -> ModelConfig | ParseP
         line, column = error.GetLine() or 1, error.GetColumn() or 1
         words = str(error).removeprefix(f"{line}:{column} : ")
         return ParseProblem(line, column, words.rsplit("': ", 1)[-1])
+    except ValueError as error:  # a number that protobuf reads and then has no room for
+        return ParseProblem(1, 1, str(error))
     except RecursionError:
         return ParseProblem(1, 1, "messages are nested too deeply")
     return config
@@ -88,6 +91,11 @@ def read_config(file: Path) -> ModelConfig:
     except UnicodeDecodeError as error:
         raise ConfigInvalid(file, f"is not UTF-8 text (byte {error.start})") from error
     return parse_config(text, file=file)
+
+
+def name_of(enum: EnumTypeWrapper, number: int) -> str:
+    """The name of an enum's value; the number itself when it has none, which the text format allows."""
+    return str(enum.Name(number)) if number in enum.values() else str(number)
 
 
 def parameter_of(config: ModelConfig, key: str) -> str | None:

@@ -79,7 +79,7 @@ def parse_routes(text: str, *, source: str) -> Routes:
         value = json.loads(text)
         weights = {int(number): float(weight) for number, weight in value["weights"].items()}
         salt = str(value["salt"])
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as error:
         raise RepositoryError(
             f"{source}: routes is {text!r}; expected JSON with weights by version number and a salt ({error})"
         ) from error

@@ -140,7 +140,7 @@ def _read_served(file: Path) -> ServedVersion:
                 input_aliases=dict(value.get("input_aliases", {})),
             ),
         )
-    except (OSError, ValueError, TypeError, KeyError) as error:
+    except (OSError, ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
         raise RepositoryError(
             f"{file}: not a readable serving.json ({error})", hint="publish the model again"
         ) from error

@@ -33,7 +33,9 @@ def test_routes_are_normalised() -> None:
 @pytest.mark.parametrize(
     "text",
     ["", "{}", "[]", '{"weights": {}}', '{"weights": {"1": 0}}', '{"weights": {"1": -1, "2": 2}}',
-     '{"weights": {"one": 1}}', '{"weights": {"1": "x"}}', '{"weights": {"1": NaN}}', '{"weights": [1]}'],
+     '{"weights": {"one": 1}}', '{"weights": {"1": "x"}}', '{"weights": {"1": NaN}}', '{"weights": [1]}',
+     '{"weights": {"1": 1' + "0" * 400 + "}}", "[" * 100_000],
+    ids=lambda text: text[:40],
 )  # fmt: skip
 def test_bad_routes_are_named(text: str) -> None:
     with pytest.raises(VersionUnusable, match="parameter routes"):

@@ -59,6 +59,14 @@ def test_files_that_are_no_version_are_left_alone(tmp_path: Path) -> None:
     assert list(load(tmp_path).served) == [2]
 
 
+@pytest.mark.parametrize("name", ["²", "02", "٣"])
+def test_folders_that_only_look_like_a_number_are_left_alone(tmp_path: Path, name: str) -> None:
+    (write(tmp_path, SERVING) / name).mkdir()
+    loaded = load(tmp_path)
+    assert list(loaded.served) == [2]
+    assert not loaded.broken
+
+
 @pytest.mark.parametrize(
     ("value", "message"),
     [

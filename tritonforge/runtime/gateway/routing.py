@@ -36,7 +36,7 @@ def parse_routes(text: str) -> Routes:
         value = json.loads(text)
         weights = {int(version): float(weight) for version, weight in value["weights"].items()}
         salt = str(value.get("salt") or "")
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise VersionUnusable(
             f'parameter routes is {text!r}; expected {{"weights": {{"1": 100}}, "salt": "…"}}'
         ) from error

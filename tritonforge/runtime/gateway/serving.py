@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +16,7 @@ from .tokenization.load import SharedTokenizers
 
 _SCHEMA_VERSION = 1
 _FILE_NAME = "serving.json"
+_NUMBER = re.compile(r"[1-9][0-9]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +94,7 @@ def load_versions(folder: Path, *, dialect: str | None = None) -> LoadedVersions
     Raises:
         VersionUnusable: There is no version at all.
     """
-    numbered = [path for path in folder.iterdir() if path.name.isdigit()] if folder.is_dir() else []
+    numbered = [path for path in folder.iterdir() if _NUMBER.fullmatch(path.name)] if folder.is_dir() else []
     if not numbered:
         raise VersionUnusable(f"{folder} holds no engine versions; expected a folder per version, named by its number")
     tokenizers = SharedTokenizers()

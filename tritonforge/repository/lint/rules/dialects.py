@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
+from tritonforge.errors import TritonforgeError
+from tritonforge.formats.json_fields import read_json_object
 from tritonforge.repository.dialects import LLMAPI, TENSORRT_LLM, VLLM
-from tritonforge.repository.layout import GATEWAY_VERSION, SERVING_NAME, engine_model_name
+from tritonforge.repository.layout import engine_model_name, served_versions
 from tritonforge.repository.lint.finding import Severity
 from tritonforge.repository.lint.rule import ModelRule, Problem
 from tritonforge.repository.lint.view import ModelView, RepositoryView
@@ -16,7 +17,7 @@ SPOKEN = (LLMAPI, TENSORRT_LLM, VLLM)
 
 
 def _gateway_speaks_the_engines_dialect(model: ModelView, repository: RepositoryView) -> Iterator[Problem]:
-    for path in sorted(model.folder.glob(f"{GATEWAY_VERSION}/versions/*/{SERVING_NAME}")):
+    for number, path in served_versions(model.folder).items():
         dialect = _dialect_in(path)
         if dialect is None:  # the gateway's own reading of the file is no matter of dialects
             continue
@@ -27,7 +28,7 @@ def _gateway_speaks_the_engines_dialect(model: ModelView, repository: Repository
                 path=path,
             )
             continue
-        name = engine_model_name(model.name, int(path.parent.name))
+        name = engine_model_name(model.name, number)
         engine = repository.models.get(name)
         understood = None if engine is None or engine.config is None else _understood(engine)
         if understood not in {None, dialect}:
@@ -50,10 +51,9 @@ def _understood(engine: ModelView) -> str | None:
 
 def _dialect_in(path: Path) -> str | None:
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
+        dialect = read_json_object(path).get("dialect")
+    except TritonforgeError:
         return None
-    dialect = value.get("dialect") if isinstance(value, dict) and path.parent.name.isdigit() else None
     return dialect if isinstance(dialect, str) else None
 
 

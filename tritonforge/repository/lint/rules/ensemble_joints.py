@@ -11,6 +11,7 @@ from tritonforge.repository.ensemble import EnsembleNames, the_one_version
 from tritonforge.repository.lint.finding import Severity
 from tritonforge.repository.lint.rule import ModelRule, Problem
 from tritonforge.repository.lint.view import ModelView, RepositoryView
+from tritonforge.repository.pbtxt import name_of
 from tritonforge.repository.routes import parse_routes
 
 
@@ -33,8 +34,8 @@ def _types_agree(model: ModelView, repository: RepositoryView) -> Iterator[Probl
                 place, other = seen.setdefault(name, (f"{key!r} of {step.model_name!r}", own))
                 if own != other:
                     yield Problem(
-                        f"step {index + 1} joins {key!r} of {step.model_name!r}, which is {DataType.Name(own)}, to "
-                        f"{name!r}, which is {DataType.Name(other)} in {place}",
+                        f"step {index + 1} joins {key!r} of {step.model_name!r}, which is {name_of(DataType, own)}, to "
+                        f"{name!r}, which is {name_of(DataType, other)} in {place}",
                         "give both the same data_type, or map another tensor",
                         line=model.line("ensemble_scheduling", "step", index, field),
                     )

@@ -9,6 +9,7 @@ from tritonclient.grpc.model_config_pb2 import ModelInstanceGroup
 from tritonforge.repository.lint.finding import Severity
 from tritonforge.repository.lint.rule import ModelRule, Problem
 from tritonforge.repository.lint.view import ModelView, RepositoryView
+from tritonforge.repository.pbtxt import name_of
 
 WITHOUT_GPUS = (ModelInstanceGroup.KIND_CPU, ModelInstanceGroup.KIND_MODEL)
 
@@ -16,7 +17,7 @@ WITHOUT_GPUS = (ModelInstanceGroup.KIND_CPU, ModelInstanceGroup.KIND_MODEL)
 def _gpus_fit_the_kind(model: ModelView, _: RepositoryView) -> Iterator[Problem]:
     assert model.config is not None
     for index, group in enumerate(model.config.instance_group):
-        kind = ModelInstanceGroup.Kind.Name(group.kind)
+        kind = name_of(ModelInstanceGroup.Kind, group.kind)
         if group.kind in WITHOUT_GPUS and group.gpus:
             yield Problem(
                 f"instance group {index + 1} is {kind} and lists gpus {list(group.gpus)}; Triton refuses the model",

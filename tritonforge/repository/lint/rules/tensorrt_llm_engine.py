@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from tritonclient.grpc.model_config_pb2 import DataType, ModelInstanceGroup
 
-from tritonforge.errors import did_you_mean
+from tritonforge.errors import TritonforgeError, did_you_mean
+from tritonforge.formats.json_fields import JsonFields, read_json_object
 from tritonforge.formats.trtllm_engine import same_release
 from tritonforge.releases.backend import where_parameter_exists
 from tritonforge.repository.layout import SERVING_NAME, serving_folder, split_engine_model_name
@@ -25,8 +25,10 @@ from tritonforge.repository.lint.trtllm_engine import (
     release_of,
 )
 from tritonforge.repository.lint.view import ModelView, RepositoryView
+from tritonforge.repository.pbtxt import name_of
 from tritonforge.repository.tensorrt_llm import FORGE_PARAMETERS, has_paged_context_fmha
 
+MOST_DIGITS = 18  # of a number that is read
 TRUE = frozenset({"True", "true", "TRUE", "1"})
 
 
@@ -74,7 +76,7 @@ def _limits_are_the_engines(model: ModelView, _: RepositoryView) -> Iterator[Pro
             )
         for name in ("max_beam_width", "max_input_len", "max_seq_len"):
             text, most = model.parameter(name) or "", getattr(info, name)
-            if text.isdecimal() and int(text) > most:
+            if text.isdecimal() and (len(text) > MOST_DIGITS or int(text) > most):
                 yield Problem(
                     f"{name} is {text}, and the engine of version {engine.number} was built for {most}",
                     f"set it to {most}, or build the engine for more",
@@ -102,10 +104,11 @@ def _gateway_holds_to_them(model: ModelView, repository: RepositoryView) -> Iter
 
 def _limits_in(path: Path) -> Mapping[str, int]:
     try:
-        limits = json.loads(path.read_text(encoding="utf-8"))["limits"]
-        return {name: int(value) for name, value in limits.items() if value is not None}
-    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        limits = JsonFields(read_json_object(path), path).nested("limits")
+    except TritonforgeError:
         return {}  # a gateway without it is reported by route-target
+    values = {} if limits is None else limits.values
+    return {name: value for name, value in values.items() if isinstance(value, int)}
 
 
 def _engine_has_what_is_turned_on(model: ModelView, _: RepositoryView) -> Iterator[Problem]:
@@ -162,7 +165,7 @@ def _tensors_are_of_the_release(model: ModelView, _: RepositoryView) -> Iterator
         ("output", model.config.output, {tensor.name: tensor for tensor in line.outputs}),
     ):
         for index, tensor in enumerate(tensors):
-            expected, found = known.get(tensor.name), DataType.Name(tensor.data_type)
+            expected, found = known.get(tensor.name), name_of(DataType, tensor.data_type)
             if expected is not None and expected.type != found and not tensor.name.endswith("_logits"):
                 yield Problem(
                     f"{side} {tensor.name!r} is {found}; the backend of TensorRT-LLM {release.name} takes it as "
@@ -176,7 +179,7 @@ def _instances_are_as_the_backend_wants(model: ModelView, _: RepositoryView) -> 
     assert model.config is not None
     for index, group in enumerate(model.config.instance_group) if model.backend == BACKEND else ():
         if group.kind not in {ModelInstanceGroup.KIND_CPU, ModelInstanceGroup.KIND_MODEL}:
-            kind = ModelInstanceGroup.Kind.Name(group.kind)
+            kind = name_of(ModelInstanceGroup.Kind, group.kind)
             yield Problem(
                 f"instance group {index + 1} is {kind}; the backend places the engine itself, and Triton would load it "
                 f"once for each GPU of the machine",

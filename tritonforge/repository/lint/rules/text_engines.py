@@ -14,11 +14,14 @@ from tritonclient.grpc.model_config_pb2 import ModelInstanceGroup
 from tritonforge.repository.lint.finding import Severity
 from tritonforge.repository.lint.rule import ModelRule, Problem
 from tritonforge.repository.lint.view import ModelView, RepositoryView
+from tritonforge.repository.pbtxt import name_of
 
 CHECKPOINT_FOLDER = "checkpoint"
 MODEL_JSON, MODEL_YAML = "model.json", "model.yaml"
 REMOTE_CODE = "trust_remote_code"
 _WEIGHTS = "*.safetensors"
+# PyYAML lets what Python says of a value that is not of its tag (`!!bool perhaps`) pass.
+_UNREADABLE = (OSError, ValueError, RecursionError, yaml.YAMLError, LookupError, AttributeError, TypeError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +95,7 @@ def _gpus_are_left_to_the_engine(model: ModelView, _: RepositoryView) -> Iterato
     assert model.config is not None
     if model.backend != "vllm":
         return
-    kinds = [ModelInstanceGroup.Kind.Name(group.kind) for group in model.config.instance_group]
+    kinds = [name_of(ModelInstanceGroup.Kind, group.kind) for group in model.config.instance_group]
     for arguments in _arguments_of(model):
         sizes = [arguments.values.get(name, 1) for name in ("tensor_parallel_size", "pipeline_parallel_size")]
         wanted = sizes[0] * sizes[1] if all(isinstance(size, int) for size in sizes) else 1
@@ -123,8 +126,9 @@ def _read(number: int, path: Path) -> _Arguments:
     try:
         text = path.read_text(encoding="utf-8")
         value = json.loads(text) if path.name == MODEL_JSON else yaml.safe_load(text)
-    except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
-        return _Arguments(number, path, {}, f"cannot be read ({str(error).splitlines()[0]})")
+    except _UNREADABLE as error:
+        words = next(iter(str(error).splitlines()), "") or type(error).__name__
+        return _Arguments(number, path, {}, f"cannot be read ({words})")
     if not isinstance(value, dict):
         return _Arguments(number, path, {}, f"holds a {type(value).__name__}, not keys with values")
     return _Arguments(number, path, value)
