@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -11,6 +12,9 @@ from tritonforge.errors import did_you_mean
 from tritonforge.releases.files import read_data
 from tritonforge.releases.table import Release, all_lines, version_key
 
+# As C++ reads them: Python would take 1_000, other scripts' digits and the names of infinity for numbers, too.
+_WHOLE = re.compile(r"[+-]?[0-9]{1,19}")
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 ParameterValue = str | int | float | bool | Sequence[int]
 
 
@@ -208,24 +212,24 @@ def _expected(parameter: Parameter, text: str) -> str | None:
         case "choice":
             return None if text in parameter.choices else f"one of {', '.join(parameter.choices)}"
         case "int" | "float":
-            return None if _is_number(parameter, text) else _number_words(parameter)
+            return None if _is_number(parameter, text, whole=parameter.type == "int") else _number_words(parameter)
         case "ints":
             is_list = all(_is_number(parameter, item.strip(), whole=True) for item in text.split(","))
             return None if is_list else "whole numbers, separated by commas"
         case "device_ids":
-            groups = [item.strip() for group in text.split(";") for item in group.split(",")]
-            return None if all(item.isdecimal() for item in groups) else "numbers, separated by commas or semicolons"
+            is_list = all(item.isascii() and item.strip().isdecimal() for item in re.split("[,;]", text))
+            return None if is_list else "numbers, separated by commas or semicolons"
         case _:
             return None if text.strip() else "some text"
 
 
-def _is_number(parameter: Parameter, text: str, *, whole: bool | None = None) -> bool:
-    try:
-        number = int(text) if (whole or parameter.type == "int") else float(text)
-    except ValueError:
+def _is_number(parameter: Parameter, text: str, *, whole: bool) -> bool:
+    if not (_WHOLE if whole else _NUMBER).fullmatch(text):
         return False
+    number = int(text) if whole else float(text)
     return (
-        (parameter.minimum is None or number >= parameter.minimum)
+        abs(number) < 2**63
+        and (parameter.minimum is None or number >= parameter.minimum)
         and (parameter.above is None or number > parameter.above)
         and (parameter.maximum is None or number <= parameter.maximum)
     )
