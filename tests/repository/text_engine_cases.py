@@ -60,6 +60,8 @@ TEXT_ENGINES_BROKEN = [
     ("engine-arguments", llmapi("!!python/name:os.system"), None, "model.yaml cannot be read"),
     ("engine-arguments", llmapi("backend: pytorch\n"), None, "names no model"),
     ("remote-code", vllm(trust_remote_code=True), None, "trust_remote_code is true"),
+    ("remote-code", vllm(trust_remote_code=1), None, "trust_remote_code is 1"),
+    ("remote-code", vllm(trust_remote_code="on"), None, "trust_remote_code is 'on'"),
     ("remote-code", llmapi(f"model: {OWN}\ntrust_remote_code: true\n"), None, "trust_remote_code is true"),
     ("served-checkpoint", vllm(checkpoint=False), None, "holds no whole checkpoint"),
     ("served-checkpoint", vllm(model="org/name", checkpoint=False), None, "'org/name', which the server downloads"),

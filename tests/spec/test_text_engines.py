@@ -52,6 +52,36 @@ def test_llmapi_takes_a_release_of_the_table(tmp_path: Path) -> None:
             "engine_args.additional_config.deep.worker_cls",
             "cannot be passed on",
         ),
+        (
+            "{kind: vllm, engine_args: {hf_overrides: {trust-remote-code: true}}}",
+            "engine_args.hf_overrides.trust-remote-code",
+            "code is never run",
+        ),
+        (
+            """{kind: vllm, engine_args: {hf_overrides: '{"--Trust_Remote_Code": 1}'}}""",
+            "engine_args.hf_overrides.--Trust_Remote_Code",
+            "code is never run",
+        ),
+        (
+            "{kind: vllm, engine_args: {compilation_config: {inductor_passes: {post_grad: a.b}}}}",
+            "engine_args.compilation_config.inductor_passes",
+            "code is never run",
+        ),
+        (
+            "{kind: vllm, engine_args: {compilation_config: {backend: my.compiler}}}",
+            "engine_args.compilation_config.backend",
+            "is 'my.compiler'; expected one of eager, inductor, openxla",
+        ),
+        (
+            "{kind: vllm, engine_args: {speculative_config: {model: org/draft, num_speculative_tokens: 3}}}",
+            "engine_args.speculative_config.model",
+            "is 'org/draft': it names a model that the server would download",
+        ),
+        (
+            '{kind: llmapi, release: "1.0.0", llm_args: {speculative_config: {speculative_model: org/draft}}}',
+            "llm_args.speculative_config.speculative_model",
+            "expected its folder",
+        ),
         ("{kind: vllm, engine_args: {model: org/name}}", "engine_args.model", "nothing downloaded"),
         ("{kind: vllm, engine_args: {hf_token: abc}}", "engine_args.hf_token", "read by everybody"),
         ("{kind: vllm, engine_args: {dtype: half}}", "engine_args.dtype", "expected engine.dtype"),
@@ -92,6 +122,8 @@ def test_what_cannot_be_passed_on_is_refused_at_its_key(tmp_path: Path, engine: 
     "engine",
     [
         "{kind: vllm, max_num_seqs: 8, engine_args: {block_size: 16, a: [1, {b: null}]}}",
+        "{kind: vllm, engine_args: {speculative_config: {model: /models/draft}, speculative_model: '[ngram]'}}",
+        "{kind: vllm, engine_args: {compilation_config: {backend: eager}, a: '{not json', b: '[1]'}}",
         '{kind: llmapi, release: "1.2.1", llm_args: {cuda_graph_config: {enable_padding: true}}}',
         '{kind: llmapi, release: "1.2.1", llm_args: {moe_config: {backend: CUTLASS}}}',  # not the LLM's backend
     ],

@@ -53,6 +53,7 @@ _RULES = OptionRules(
             "env_overrides",
         }
     ),
+    located=frozenset({"speculative_model", "speculative_model_dir"}),
 )
 
 

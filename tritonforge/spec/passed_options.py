@@ -18,6 +18,7 @@ RUNS_CODE = "it would run code that is not the engine's own, and a checkpoint's 
 OTHER_MODEL = "the checkpoint in the version folder is what is served, with nothing downloaded beside it"
 SECRET = "what is rendered can be read by everybody who reads the repository"
 ONLY_TEXT = "the gateway sends text and expects text"
+DOWNLOADED = "it names a model that the server would download; expected its folder, as the server sees it"
 
 
 def _check_name(name: str) -> str:
@@ -57,12 +58,14 @@ class OptionRules:
         written_as: The key that says the same, by the option's name.
         refused: Why an option is refused, by its name.
         hostile: Options that make the engine run foreign code; refused inside another option's value, too.
+        located: Options that name a further model, by its folder alone; likewise.
     """
 
     field: str
     written_as: Mapping[str, str]
     refused: Mapping[str, str]
     hostile: frozenset[str]
+    located: frozenset[str] = frozenset()
 
     def broken(self, options: Mapping[str, Any]) -> Iterator[BrokenRule]:
         """Every option that cannot be passed on."""
@@ -71,20 +74,41 @@ class OptionRules:
                 yield BrokenRule(f"has a key of its own; expected {self.written_as[name]}", at=(self.field, name))
             if name in self.refused:
                 yield self._refusal((name,), self.refused[name])
-            for path in _paths(value, (name,)):
-                if path[-1] in self.hostile:
+            for path, inner in _parts(value, (name,)):
+                if _plain(path[-1]) in self.hostile:
                     yield self._refusal(path, RUNS_CODE)
+                elif _is_elsewhere(inner) and path[-1] in self.located and name not in self.refused:
+                    yield BrokenRule(f"is {inner!r}: {DOWNLOADED}", at=(self.field, *path))
 
     def _refusal(self, path: tuple[str, ...], reason: str) -> BrokenRule:
         return BrokenRule(f"cannot be passed on: {reason}; expected it left out", at=(self.field, *path))
 
 
-def _paths(value: Any, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    """The option's own path, and that of every key inside its value; entries of lists are skipped over."""
-    yield path
-    if isinstance(value, dict):
-        for key, below in value.items():
-            yield from _paths(below, (*path, key))
-    if isinstance(value, list):
-        for below in value:
-            yield from (inner for inner in _paths(below, path) if inner != path)
+def _parts(value: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """The option's own path and value, and those of every key inside; entries of lists go by the list's path."""
+    yield path, value
+    below = _read(value) if isinstance(value, str) else value
+    if isinstance(below, dict):
+        for key, inner in below.items():
+            yield from _parts(inner, (*path, str(key)))
+    if isinstance(below, list):
+        for inner in below:
+            yield from _parts(inner, path)
+
+
+def _read(text: str) -> Any:
+    """What a text holds as JSON, as engines take mappings on their command lines; None for any other text."""
+    try:
+        return json.loads(text) if text.lstrip().startswith(("{", "[")) else None
+    except (ValueError, RecursionError):
+        return None
+
+
+def _is_elsewhere(model: Any) -> bool:
+    """Whether a model is named otherwise than by its folder; ``[ngram]`` is vLLM's word for none."""
+    return isinstance(model, str) and not model.startswith(("/", "["))
+
+
+def _plain(name: str) -> str:
+    """A name as Python spells it, for one that is spelled as on a command line."""
+    return name.lower().replace("-", "_").strip("_")

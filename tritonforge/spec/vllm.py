@@ -16,6 +16,7 @@ from tritonforge.spec.serving import GpuIds
 
 _EXECUTORS = ("mp", "ray", "uni")
 _LOAD_FORMATS = ("auto", "safetensors", "fastsafetensors", "dummy")
+_COMPILERS = ("", "eager", "inductor", "openxla")
 _RULES = OptionRules(
     field="engine_args",
     written_as={
@@ -72,8 +73,11 @@ _RULES = OptionRules(
             "kv_transfer_config",
             "ec_transfer_config",
             "kv_connector_module_path",
+            "inductor_passes",
+            "auto_map",
         }
     ),
+    located=frozenset({"model", "speculative_model", "draft_model"}),
 )
 
 
@@ -151,6 +155,11 @@ class VllmEngineSpec(ForgeModel):
             if value is not None and value not in choices:
                 problem = f"is {value!r}; expected one of {', '.join(choices)}: others run code or unpack pickles"
                 broken.append(BrokenRule(problem, at=("engine_args", name)))
+        compilation = self.engine_args.get("compilation_config")
+        compiler = compilation.get("backend", "") if isinstance(compilation, dict) else ""
+        if compiler not in _COMPILERS:
+            problem = f"is {compiler!r}; expected one of {', '.join(_COMPILERS[1:])}: others name code to run"
+            broken.append(BrokenRule(problem, at=("engine_args", "compilation_config", "backend")))
         refuse([*broken, *self._broken_gpus()])
         return self
 

@@ -52,9 +52,10 @@ def _arguments_are_readable(model: ModelView, _: RepositoryView) -> Iterator[Pro
 
 def _no_foreign_code_runs(model: ModelView, _: RepositoryView) -> Iterator[Problem]:
     for arguments in _arguments_of(model):
-        if str(arguments.values.get(REMOTE_CODE, "")).lower() == "true":
+        value = arguments.values.get(REMOTE_CODE)
+        if value and str(value).lower() not in {"false", "no", "0"}:
             yield Problem(
-                f"{REMOTE_CODE} is true: whoever can change the checkpoint can run programs on the server",
+                f"{REMOTE_CODE} is {_shown(value)}: whoever can change the checkpoint can run programs on the server",
                 f"remove {REMOTE_CODE}, and serve a checkpoint that needs no code of its own",
                 path=arguments.path,
             )
@@ -106,6 +107,10 @@ def _gpus_are_left_to_the_engine(model: ModelView, _: RepositoryView) -> Iterato
                 "write kind: KIND_MODEL",
                 line=model.line("instance_group"),
             )
+
+
+def _shown(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else repr(value)[:40]
 
 
 def _arguments_of(model: ModelView) -> Iterator[_Arguments]:
