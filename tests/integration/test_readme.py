@@ -23,13 +23,17 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", README, flags=re.MULTILINE | re.DOTALL)
 
 
+def write(path: Path, text: str) -> Path:
+    path.write_text(text)
+    return path
+
+
 def test_yaml_is_a_specification(tmp_path: Path) -> None:
-    (text,) = blocks("yaml")
-    (tmp_path / "forge.yaml").write_text(text)
+    loaded = [load_spec(write(tmp_path / f"{number}.yaml", text)) for number, text in enumerate(blocks("yaml"))]
 
-    loaded = load_spec(tmp_path / "forge.yaml")
-
-    assert loaded.spec.models[0].traffic == {1: 95, 2: 5}
+    embedded, tensorrt_llm = [one.spec.models[0] for one in loaded]
+    assert embedded.traffic == {1: 95, 2: 5}
+    assert tensorrt_llm.versions[1].engine.kind == "tensorrt_llm"
 
 
 def test_commands_exist() -> None:
