@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.repository.records import read_generations
-from tests.repository.specs import copy_models, make_engine, make_model
+from tests.repository.specs import copy_models, make_engine, make_model, render_model
 from tests.support.files import contents
 from tritonforge.errors import PublishFailed, ServerError, UsageBug
 from tritonforge.places import forge_folder
@@ -61,6 +61,20 @@ def test_what_is_replaced_goes_to_the_archive(repository: Path, tiny_v1_v2: Path
     assert contents(archive_folder(forge_folder(repository), 2) / "tiny") == before
     assert [version.number for version in list_models(repository)[0].versions] == [1, 2]
     assert [generation.number for generation in read_generations(repository)] == [1, 2]
+
+
+@pytest.mark.parametrize("first", ["tiny", "tiny_engine_v1"])
+def test_a_model_called_as_a_part_of_another_one_does_not_take_its_place(tmp_path: Path, first: str) -> None:
+    for name in ("tiny", "tiny_engine_v1"):
+        render_model(make_model(name), tmp_path / "cache", tmp_path / name)
+    second = "tiny" if first != "tiny" else "tiny_engine_v1"
+    publish(tmp_path / "models", tmp_path / first)
+    before = contents(tmp_path / "models")
+
+    with pytest.raises(PublishFailed, match=f"tiny_engine_v1 belongs to the model '{first}', and '{second}' needs"):
+        publish(tmp_path / "models", tmp_path / second)
+
+    assert contents(tmp_path / "models") == before
 
 
 def test_apply_sees_the_new_files_in_place(repository: Path, tiny_v1_v2: Path) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from tritonforge.errors import RepositoryError
 from tritonforge.repository.manifest import MANIFEST_NAME, Manifest, read_manifest
 
 GATEWAY_VERSION = 1
@@ -95,6 +97,16 @@ def list_models(repository: Path) -> list[PublishedModel]:
         PublishedModel(name, tuple(sorted(versions.get(name, []), key=lambda version: version.number)))
         for name in sorted(gateways)
     ]
+
+
+def owner_of(folder: Path) -> str | None:
+    """Public name of the model that a folder of a repository belongs to; None when nothing in it tells."""
+    if any(folder.glob(f"{GATEWAY_VERSION}/versions/*/{SERVING_NAME}")):
+        return folder.name
+    for path in sorted(folder.glob(f"*/{MANIFEST_NAME}")):
+        with contextlib.suppress(RepositoryError):
+            return read_manifest(path).model
+    return None
 
 
 def find_version(repository: Path, model: str, number: int) -> PublishedVersion | None:

@@ -35,7 +35,7 @@ from tritonforge.repository.journal import (
     undo_steps,
     write_journal,
 )
-from tritonforge.repository.layout import archive_folder, staging_folder
+from tritonforge.repository.layout import archive_folder, owner_of, staging_folder
 from tritonforge.repository.lock import RepositoryLock
 
 log = logging.getLogger(__name__)
@@ -131,8 +131,10 @@ class Transaction:
             The new generation, as recorded.
 
         Raises:
-            PublishFailed: Something could not be written or renamed, or `apply` failed; the repository is as before.
+            PublishFailed: Something could not be written or renamed, `apply` failed, or a folder of that name belongs
+                to another model; the repository is as before.
         """
+        self._refuse_folders_of_others(staged)
         self._make_durable(staged)
         journal, changes = self._plan(staged)
         is_applied = False
@@ -168,6 +170,19 @@ class Transaction:
                 f"files cannot be renamed from one to the other",
                 hint="use a folder below the mount point as the repository",
             )
+
+    def _refuse_folders_of_others(self, staged: Sequence[Path]) -> None:
+        """A model may be called as a part of another one is: `llama_engine_v1` beside `llama`."""
+        for path in staged:
+            there = self.repository / path.relative_to(self.staging)
+            if not path.is_dir() or not there.is_dir():
+                continue
+            owner, other = owner_of(path), owner_of(there)
+            if owner is not None and other is not None and owner != other:
+                raise PublishFailed(
+                    f"{there} belongs to the model {other!r}, and {owner!r} needs a folder of that name; not published",
+                    hint="give one of the two another name, or publish it in a repository of its own",
+                )
 
     def _make_durable(self, staged: Sequence[Path]) -> None:
         for path in staged:
