@@ -197,6 +197,24 @@ def test_what_the_release_refuses_of_the_checkpoint_is_refused_before_any_work(t
     refused_in_the_plan(spec, UnsupportedModel, "bias")
 
 
+@pytest.mark.parametrize(
+    ("scaling", "longest"),
+    [(None, 512), ({"rope_type": "linear", "factor": 2.0}, 1024)],
+)
+def test_sequences_beyond_the_models_positions_are_refused_before_any_work(
+    tmp_path: Path, scaling: dict[str, object] | None, longest: int
+) -> None:
+    checkpoint = write_llama(tmp_path / "checkpoint", max_position=512, rope_scaling=scaling)
+    spec = spec_of(tmp_path, checkpoint, more=f"    limits: {{max_seq_len: {longest + 1}}}\n")
+
+    refused_in_the_plan(
+        spec,
+        BuildError,
+        f"max_seq_len is {longest + 1}, expected at most {longest}: the model was trained for {longest} positions",
+    )
+    assert preview(spec_of(tmp_path, checkpoint, more=f"    limits: {{max_seq_len: {longest}}}\n")).commands
+
+
 def test_several_copies_of_an_engine_are_refused_before_any_work(tmp_path: Path) -> None:
     more = LIMITS + "    serving: {instance_group: [{count: 2}]}\n"
     spec = spec_of(tmp_path, write_llama(tmp_path / "checkpoint"), more=more)

@@ -15,7 +15,7 @@ from tests.support.checkpoints import write_chatglm, write_llama
 from tests.support.files import stamps
 from tritonforge.cli.main import run
 from tritonforge.client import Client
-from tritonforge.errors import RepositoryError, UnsupportedModel
+from tritonforge.errors import BuildError, RepositoryError, UnsupportedModel
 from tritonforge.server import ServerOptions, start_embedded
 
 VLLM, LLMAPI = "{engine: {kind: vllm}}", '{engine: {kind: llmapi, release: "1.0.0"}}'
@@ -59,6 +59,18 @@ def test_a_checkpoint_whose_tokenizer_is_code_is_refused(tmp_path: Path, version
     with pytest.raises(UnsupportedModel, match="is Python code that comes with it"):
         build(write_spec(tmp_path, checkpoint, versions=f"1: {version}"))
     assert not (tmp_path / "models" / "tiny_engine_v1").exists()
+
+
+@pytest.mark.parametrize("version", [VLLM, LLMAPI])
+def test_sequences_beyond_the_models_positions_are_refused(tmp_path: Path, version: str) -> None:
+    limits = "    limits: {max_seq_len: 513}\n"
+    plain = write_llama(tmp_path / "plain", max_position=512)
+    with pytest.raises(BuildError, match="max_seq_len is 513, expected at most 512"):
+        build(write_spec(tmp_path, plain, versions=f"1: {version}", more=limits))
+    assert not (tmp_path / "models").exists()
+    # How far a scaling reaches that is not ours to convert, the engine knows.
+    scaled = write_llama(tmp_path / "scaled", max_position=512, rope_scaling={"rope_type": "yarn", "factor": 4.0})
+    assert states(build(write_spec(tmp_path, scaled, versions=f"1: {version}", more=limits))) == {1: "new"}
 
 
 @pytest.mark.triton

@@ -47,12 +47,11 @@ def kv_capacity(config: TrtllmConfig, *, kv_cache_precision: str, kv_cache_bytes
     return KvCapacity(bytes_per_token, kv_cache_bytes // (bytes_per_token * BLOCK_TOKENS))
 
 
-def check_limits(config: TrtllmConfig, capacity: KvCapacity, limits: LimitsSpec) -> None:
-    """Refuse limits that the model or the cache can never meet.
+def check_positions(config: TrtllmConfig, limits: LimitsSpec) -> None:
+    """Refuse sequences beyond the positions that the model knows: what it says there is no answer.
 
     Raises:
-        BuildError: max_seq_len is beyond the positions that the model knows, or one sequence of that length does not
-            fit the cache.
+        BuildError: max_seq_len is beyond them.
     """
     positions = _known_positions(config)
     if limits.max_seq_len > positions:
@@ -61,6 +60,16 @@ def check_limits(config: TrtllmConfig, capacity: KvCapacity, limits: LimitsSpec)
             f"the model was trained for {positions} positions",
             hint=f"set limits.max_seq_len to {positions} or less (and limits.max_input_len below it)",
         )
+
+
+def check_limits(config: TrtllmConfig, capacity: KvCapacity, limits: LimitsSpec) -> None:
+    """Refuse limits that the model or the cache can never meet.
+
+    Raises:
+        BuildError: max_seq_len is beyond the positions that the model knows, or one sequence of that length does not
+            fit the cache.
+    """
+    check_positions(config, limits)
     if capacity.tokens < limits.max_seq_len:
         blocks = math.ceil(limits.max_seq_len / BLOCK_TOKENS)
         needed_gib = math.ceil(blocks * BLOCK_TOKENS * capacity.bytes_per_token / GIB_BYTES * 1000) / 1000

@@ -7,7 +7,9 @@ from pathlib import Path
 
 from tritonforge import __version__
 from tritonforge.artifacts import EngineArtifact, TokenizerArtifact
+from tritonforge.checkpoint.families.rotary import read_rotary
 from tritonforge.checkpoint.tokenizer import find_tokenizer
+from tritonforge.engine.capacity import check_positions
 from tritonforge.engine.served_checkpoint import check_tokenizer, prepare_served
 from tritonforge.errors import UsageBug
 from tritonforge.events import OnEvent
@@ -26,12 +28,14 @@ def plan_as_it_is(ingredients: Ingredients) -> Recipe:
     """How a version of such a kind is made.
 
     Raises:
-        SpecError: The limits do not fit the model.
+        SpecError, BuildError: The limits do not fit the model.
         CheckpointError: It has no tokenizer, or one that the engine cannot load.
     """
     source, spec = ingredients.source, _spec(ingredients.version.engine)
     check_tokenizer(spec, source.folder, find_tokenizer(source).kind)
     limits = ingredients.version.limits.fitted_to(source.config.max_position_embeddings)
+    if not read_rotary(source.fields, default_fraction=1.0).reasons:  # else only the engine knows how far it reaches
+        check_positions(source.config, limits)
     release = spec.release if isinstance(spec, LlmApiEngineSpec) else None
     tools = {"tritonforge": __version__, **({} if release is None else {"tensorrt_llm": release})}
     return Recipe(version=replace(ingredients.version, limits=limits), source=source, release=release, tools=tools)

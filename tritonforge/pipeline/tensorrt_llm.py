@@ -9,6 +9,7 @@ from pathlib import Path
 from tritonforge import __version__
 from tritonforge.artifacts import CheckpointArtifact, EngineArtifact
 from tritonforge.checkpoint.options import ConvertOptions, SmoothQuant
+from tritonforge.engine.capacity import check_positions
 from tritonforge.engine.tensorrt_llm.argv import build_argv
 from tritonforge.engine.tensorrt_llm.build import build_engine, prepare_build
 from tritonforge.engine.tensorrt_llm.command import BuildCommand, plan_command
@@ -38,15 +39,15 @@ def plan_tensorrt_llm(ingredients: Ingredients) -> Recipe:
     Raises:
         SpecError: The release cannot do what is asked for, or the limits do not fit the model.
         CheckpointError: The release cannot take the checkpoint like that.
-        RepositoryError: Its instance groups are not what the backend can serve.
-        BuildError: The GPUs of this machine are not those that the engine is for.
+        BuildError: The limits are beyond the model's positions, or the GPUs of this machine are not those that the
+            engine is for.
         RepositoryError: Its instance groups ask for what the backend cannot do.
     """
     spec = _spec(ingredients.version.engine)
     place_engine(ingredients.version)  # what cannot be rendered is not compiled for an hour first
     release = find_release(spec.release)
-    place_engine(ingredients.version)
     limits = ingredients.version.limits.fitted_to(ingredients.source.config.max_position_embeddings)
+    check_positions(ingredients.source.config, limits)  # trtllm-build only warns
     conversion = plan_conversion(ingredients, _convert_options(spec, ingredients), for_engine=KIND)
     architecture = _architecture(spec, ingredients.machine)
     argv = build_argv(spec, limits, dtype=conversion.config.dtype, checkpoint="", out="")

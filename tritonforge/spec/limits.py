@@ -60,7 +60,7 @@ class LimitsSpec(ForgeModel):
             raise SpecError(
                 f"max_input_len is {self.max_input_len}; expected less than {max_positions}, the positions that the "
                 f"model was trained for",
-                hint="make it smaller, or write max_seq_len as well to go beyond what the model was trained for",
+                hint="make it smaller, or write max_seq_len as well if linear rotary scaling takes the model further",
             )
         return LimitsSpec.model_validate(given | {"max_seq_len": max_positions})
 
