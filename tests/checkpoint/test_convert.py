@@ -167,6 +167,31 @@ def test_an_empty_output_folder_and_missing_parents_are_fine(tmp_path: Path) -> 
         assert sorted(path.name for path in convert(source, out).path.iterdir()) == ["config.json", "rank0.safetensors"]
 
 
+def test_a_link_to_an_empty_folder_is_followed(tmp_path: Path) -> None:
+    source = write_llama(tmp_path / "hf", tokenizer=None)
+    (tmp_path / "disk/place").mkdir(parents=True)
+    (tmp_path / "out").symlink_to("disk/place")
+    assert (convert(source, tmp_path / "out").path / "rank0.safetensors").is_file()
+    assert (tmp_path / "out").is_symlink()
+    assert [path.name for path in (tmp_path / "disk").iterdir()] == ["place"]
+
+
+def test_an_empty_folder_that_cannot_be_replaced_is_refused_before_any_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = write_llama(tmp_path / "hf", tokenizer=None)
+    (tmp_path / "volume").mkdir()
+    told: list[str] = []
+    monkeypatch.chdir(tmp_path / "volume")
+    with pytest.raises(CheckpointError, match=r"\.: is the working folder, which cannot be replaced"):
+        convert(source, Path(), on_event=told.append)
+    monkeypatch.setattr(Path, "is_mount", lambda path: path.name == "volume")
+    with pytest.raises(CheckpointError, match="volume: is a mount point, which cannot be replaced") as caught:
+        convert(source, tmp_path / "volume", on_event=told.append)
+    assert "name a new folder in it" in str(caught.value.hint)
+    assert not told
+
+
 def test_a_full_disk_leaves_nothing_behind(tmp_path: Path) -> None:
     source = write_llama(tmp_path / "hf", tokenizer=None)
     with file_size_limit(8192), pytest.raises(CheckpointError, match=r"rank0\.safetensors: cannot write .* bytes"):

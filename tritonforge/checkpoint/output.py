@@ -13,13 +13,17 @@ from tritonforge.writing import naming_as
 
 
 def check_free(out: Path) -> None:
-    """Refuse an output that would overwrite something. A folder with nothing in it is free.
+    """Refuse an output that would overwrite something. A folder with nothing in it is free, if it can be replaced.
 
     Raises:
         CheckpointError: Something is there, or there can be nothing of that name.
     """
     with _writing(out):
         if out.is_dir() and not any(out.iterdir()):
+            # The finished folder takes its place by a rename, which would fail after all the work.
+            if not out.name or _place(out).is_mount():
+                what = "the working folder" if not out.name else "a mount point"
+                raise CheckpointError(f"{out}: is {what}, which cannot be replaced", hint="name a new folder in it")
             return
         if out.exists() or out.is_symlink():
             raise CheckpointError(f"{out}: exists already", hint="choose another output folder, or remove this one")
@@ -32,8 +36,13 @@ def output_folder(out: Path) -> Iterator[Path]:
     Raises:
         CheckpointError: It cannot be written.
     """
-    with _writing(out), staged_folder(out) as folder:
+    with _writing(out), staged_folder(_place(out)) as folder:
         yield folder
+
+
+def _place(out: Path) -> Path:
+    """Where the output goes: where a link to a folder leads."""
+    return out.resolve() if out.is_symlink() else out
 
 
 def _writing(out: Path) -> AbstractContextManager[None]:
