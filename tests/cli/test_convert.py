@@ -45,6 +45,8 @@ def test_ranks_and_sharding_reach_the_checkpoint(tmp_path: Path, capsys: pytest.
             "--smoothquant-alpha: is only for --precision int8_smoothquant",
         ),
         (["--per-tensor"], "is only for --precision int8_smoothquant"),
+        (["--activation-ranges", "ranges.safetensors"], "--activation-ranges: is only for --precision int4_awq,"),
+        (["--activation-ranges", "x", "--precision", "int8_weight_only"], "--activation-ranges: is only for"),
         (["--smoothquant-alpha", "1.5"], "1.5 is not in the range"),
         (["--precision", "int3"], "'int3' is not one of"),
         (["--group-size", "100"], "'100' is not one of"),

@@ -20,6 +20,7 @@ from tritonforge.checkpoint.options import (
     ConvertOptions,
     SmoothQuant,
 )
+from tritonforge.checkpoint.quantize.precisions import READS_RANGES
 from tritonforge.cli.output import json_option, print_json, say
 from tritonforge.cli.progress import progress_bar
 from tritonforge.formats.json_fields import read_json_object
@@ -134,6 +135,9 @@ def command(
 ) -> None:
     """Convert the Hugging Face folder CHECKPOINT to the TensorRT-LLM checkpoint OUT, which must not exist."""
     _refuse_contradictions(context, dtype, precision)
+    if activation_ranges is not None and precision not in READS_RANGES and kv_cache == AUTO:
+        problem = f"is only for --precision {', '.join(READS_RANGES)}, and for --kv-cache"
+        raise click.BadParameter(problem, param_hint="--activation-ranges")
     options = ConvertOptions(
         dtype=dtype,
         precision=precision,

@@ -16,6 +16,7 @@ from tritonforge.checkpoint.quantize.linears import QKV, Linear, linears_of
 from tritonforge.checkpoint.quantize.precisions import (
     FP8,
     INT4_AWQ,
+    READS_RANGES,
     SMOOTHQUANT,
     kv_cache_algorithm,
     weight_algorithm,
@@ -97,7 +98,7 @@ def _ranges(source: SourceCheckpoint, options: ConvertOptions) -> ActivationRang
 def _needed(source: SourceCheckpoint, options: ConvertOptions) -> Iterator[tuple[Linear, str]]:
     """Which ranges are used."""
     for linear in linears_of(source):
-        if options.precision in (SMOOTHQUANT, FP8, INT4_AWQ):
+        if options.precision in READS_RANGES:
             yield linear, INPUTS
         if options.precision == SMOOTHQUANT or (options.kv_cache != AUTO and linear.place == QKV):
             yield linear, OUTPUTS

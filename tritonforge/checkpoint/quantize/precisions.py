@@ -11,6 +11,7 @@ INT4_WEIGHTS = "int4_weight_only"
 INT4_AWQ = "int4_awq"
 SMOOTHQUANT = "int8_smoothquant"
 FP8 = "fp8"
+READS_RANGES = (INT4_AWQ, SMOOTHQUANT, FP8)  # what uses a file of activation ranges, or needs one
 _ALGORITHMS: Mapping[str, str] = {INT8_WEIGHTS: "W8A16", INT4_WEIGHTS: "W4A16", INT4_AWQ: "W4A16_AWQ", FP8: "FP8"}
 _KV_ALGORITHMS: Mapping[str, str] = {"int8": "INT8", "fp8": "FP8"}
 
