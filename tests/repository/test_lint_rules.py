@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.repository.text_engine_cases import TEXT_ENGINES_BROKEN, TEXT_ENGINES_CLEAN
-from tests.repository.trees import PYTHON, TENSORS, build_tree, findings_of, python_model
+from tests.repository.trees import PYTHON, TENSORS, build_tree, findings_of, python_model, serving
 from tritonforge.repository.lint import lint
 from tritonforge.repository.lint.rules import MODEL_RULES, REPOSITORY_RULES
 
@@ -57,7 +57,7 @@ def streaming_ensemble(*, instances: int) -> dict[str, str]:
 def public_ensemble(weights: str) -> dict[str, str]:
     """An ensemble that clients call, with the steps of version 1; routes is on line 2."""
     engine = "model_transaction_policy { decoupled: true }\n"
-    served = {f"e/1/versions/{number}/serving.json": "{}" for number in (1, 2)}
+    served = {f"e/1/versions/{number}/serving.json": serving(number) for number in (1, 2)}
     return (
         python_model(engine + PYTHON, name="e_engine_v1")
         | python_model(engine + PYTHON, name="e_engine_v2")
@@ -70,7 +70,7 @@ def gateway(config: str, *, engine: str = "model_transaction_policy { decoupled:
     return (
         python_model(config + PYTHON, name="g")
         | python_model(engine + PYTHON, name="g_engine_v1")
-        | {"g/1/versions/1/serving.json": "{}"}
+        | {"g/1/versions/1/serving.json": serving()}
     )
 
 
@@ -219,6 +219,9 @@ BROKEN = [
     ("trtllm-model-type", {"m/config.pbtxt": LLM, "m/1/": ""}, None, "gpt_model_type is missing"),
     ("trtllm-model-type", {"m/config.pbtxt": LLM + LLM_TYPE.replace("inflight_fused_batching", "inflight"), "m/1/": ""}, 5, "'inflight'"),
     ("trtllm-parameter", {"m/config.pbtxt": LLM + 'parameters { key: "batch_scheduler_policy" value { string_value: "max" } }', "m/1/": ""}, 5, "'max'"),
+    ("serving-broken", {"g/1/versions/1/serving.json": "{"}, None, "not a readable serving.json"),
+    ("serving-broken", {"g/1/versions/1/serving.json": serving(vocab_size=float("inf"))}, None, "not a readable"),
+    ("serving-broken", {"g/1/versions/2/serving.json": serving(1)}, None, "engine_version is 1; expected 2, the folder's name"),
     ("trtllm-kv-cache", {"m/config.pbtxt": LLM, "m/1/": ""}, None, "90 %"),
     ("trtllm-kv-cache-shared", renamed(trtllm(), "a") | renamed(trtllm(), "b"), 3, "0.5 on a GPU that is also used by b"),
     ("trtllm-engine", trtllm(ranks=2), None, "rank1.engine: no such file"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -33,6 +34,20 @@ def python_model(config: str = PYTHON, *, name: str = "m", version: str = "1") -
         f"{name}/{version}/model.py": "",
         f"{name}/{version}/__pycache__/model.cpython-311.pyc": "",
     }
+
+
+def serving(number: int = 1, **changes: object) -> str:
+    """The serving.json of a version."""
+    value = {
+        "engine_version": number,
+        "engine_kind": "openvino",
+        "dialect": "tensorrt_llm",
+        "tokenizer": {"kind": "huggingface", "eos_token_ids": [2], "pad_token_id": 2},
+        "limits": {"max_batch_size": 8, "max_input_len": 64, "max_seq_len": 128},
+        "default_max_tokens": 16,
+        "vocab_size": 64,
+    }
+    return json.dumps(value | changes)
 
 
 def findings_of(root: Path, files: Mapping[str, str], code: str) -> list[Finding]:

@@ -111,7 +111,22 @@ def read_served(gateway: Path) -> list[ServedVersion]:
     Raises:
         RepositoryError: A serving.json cannot be read.
     """
-    return [_read_served(file) for file in served_versions(gateway).values()]
+    return [read_served_version(file) for file in served_versions(gateway).values()]
+
+
+def read_served_version(file: Path) -> ServedVersion:
+    """The version that a serving.json describes.
+
+    Raises:
+        RepositoryError: It cannot be read, or is that of another version than its folder says.
+    """
+    served = _read_served(file)
+    if str(served.number) != file.parent.name:
+        raise RepositoryError(
+            f"{file}: engine_version is {served.number}; expected {file.parent.name}, the folder's name",
+            hint="publish the model again",
+        )
+    return served
 
 
 def _read_served(file: Path) -> ServedVersion:

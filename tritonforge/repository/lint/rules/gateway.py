@@ -5,11 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tritonforge.errors import RepositoryError
-from tritonforge.repository.layout import GATEWAY_VERSION, SERVING_NAME, engine_model_name, serving_folder
+from tritonforge.repository.layout import (
+    GATEWAY_VERSION,
+    SERVING_NAME,
+    engine_model_name,
+    served_versions,
+    serving_folder,
+)
 from tritonforge.repository.lint.finding import Severity
 from tritonforge.repository.lint.rule import ModelRule, Problem
 from tritonforge.repository.lint.view import ModelView, RepositoryView
 from tritonforge.repository.routes import Routes, check_weights, parse_routes
+from tritonforge.repository.serving import read_served_version
 
 # Parameters by which NVIDIA's BLS model and ours name what they call.
 CALLED_MODEL_PARAMETER = "tensorrt_llm_model_name"
@@ -54,6 +61,14 @@ def _routes_lead_to_engines(model: ModelView, repository: RepositoryView) -> Ite
                 line=model.parameter_line("routes"),
                 severity=severity,
             )
+
+
+def _served_versions_are_readable(model: ModelView, _: RepositoryView) -> Iterator[Problem]:
+    for path in served_versions(model.folder).values():
+        try:
+            read_served_version(path)
+        except RepositoryError as error:
+            yield Problem(error.message, error.hint or "publish the model again", path=path)
 
 
 def _decoupled_agrees(model: ModelView, repository: RepositoryView) -> Iterator[Problem]:
@@ -117,6 +132,13 @@ GATEWAY_RULES = (
         Severity.ERROR,
         "Each version that gets traffic needs its engine model and its tokenizer.",
         _routes_lead_to_engines,
+    ),
+    ModelRule(
+        "serving-broken",
+        Severity.ERROR,
+        "A gateway cannot serve a version whose serving.json it cannot read, and no further version can be published.",
+        _served_versions_are_readable,
+        needs_config=False,
     ),
     ModelRule(
         "decoupled-mismatch",
