@@ -45,7 +45,7 @@ def divisions(draw: st.DrawFn) -> dict[str, Any]:
         "heads": heads,
         "size": size,
         "intermediate": tp * draw(st.integers(1, 5)),
-        "sharding": draw(st.sampled_from(["none", "vocab", "hidden"])),
+        "sharding": draw(st.sampled_from(["none", "vocab", "hidden"] if tp > 1 else ["none"])),
         "stored": draw(st.sampled_from(["F32", "F16", "BF16"])),
         "dtype": draw(st.sampled_from(["auto", "float32", "float16", "bfloat16"])),
         "seed": draw(st.integers(0, 1000)),

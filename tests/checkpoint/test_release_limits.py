@@ -65,6 +65,7 @@ REFUSED = [
     ),
     (llama, {"rope_scaling": {**LINEAR, "factor": 0.5}}, {"release": "0.9.0"}, "with a factor above 1, this is 0.5"),
     (chatglm, {"multi_query": False}, {}, "multi_query_attention is false"),
+    (llama, {}, {"embedding_sharding": "vocab"}, "the embedding is shared by 'vocab' while tp is 1"),
     (llama, {"mlp_bias": True}, {}, "MLP biases"),
 ]
 
@@ -77,6 +78,71 @@ def test_what_cannot_be_is_refused_with_the_reason(
     with pytest.raises(UnsupportedModel, match=expected):
         convert(folder, tmp_path / "out", ConvertOptions(**options))
     assert [path.name for path in tmp_path.iterdir()] == ["hf"]
+
+
+ADVICE = [
+    (llama, {}, {"tp": 3}, "choose --tp 1, 2 or 4 (tensor_parallel in forge.yaml)"),
+    (
+        llama,
+        {"layers": 3},
+        {"pp": 2},
+        "choose --pp 1 or 3 (pipeline_parallel in forge.yaml), or a release of 1.0 on "
+        "(--release, release in forge.yaml)",
+    ),
+    (chatglm, {}, {"tp": 2}, "choose --tp 1 (tensor_parallel in forge.yaml)"),
+    (chatglm, {"vocab": 132}, {"pp": 2, "tp": 2}, "choose --pp 1 (pipeline_parallel in forge.yaml)"),
+    (
+        llama,
+        {},
+        {"tp": 3, "pp": 3},
+        "choose --tp 1, 2 or 4 (tensor_parallel in forge.yaml) and --pp 1 or 2 (pipeline_parallel in forge.yaml)",
+    ),
+    (
+        llama,
+        {"attention_bias": True},
+        {"release": "0.11.0"},
+        "choose a release of 0.12 on (--release, release in forge.yaml)",
+    ),
+    (
+        llama,
+        {},
+        {"tp": 2, "embedding_sharding": "hidden", "release": "0.9.0"},
+        "choose --embedding-sharding none (embedding_sharding in forge.yaml), or a release of 0.10 on "
+        "(--release, release in forge.yaml)",
+    ),
+    (
+        llama,
+        {},
+        {"embedding_sharding": "vocab"},
+        "choose --tp 2 or 4 (tensor_parallel in forge.yaml), or --embedding-sharding none "
+        "(embedding_sharding in forge.yaml)",
+    ),
+    (llama, {"rope_scaling": {**LINEAR, "factor": 0.5}}, {"release": "0.9.0"}, "choose a release of 0.11 on"),
+]
+
+
+@pytest.mark.parametrize(("write", "source", "options", "expected"), ADVICE)
+def test_a_refusal_says_what_would_do(
+    tmp_path: Path, write: Any, source: dict[str, Any], options: dict[str, Any], expected: str
+) -> None:
+    with pytest.raises(UnsupportedModel) as caught:
+        convert(write(tmp_path / "hf", **source), tmp_path / "out", ConvertOptions(**options))
+    assert (caught.value.hint or "").startswith(expected)
+
+
+def test_what_no_choice_helps_has_no_advice(tmp_path: Path) -> None:
+    source = llama(tmp_path / "hf", mlp_bias=True)
+    with pytest.raises(UnsupportedModel) as caught:
+        convert(source, tmp_path / "out", ConvertOptions())
+    assert caught.value.hint == "the engine openvino can serve it"
+
+
+def test_an_fp8_cache_without_ranges_is_taken_with_a_note(tmp_path: Path) -> None:
+    told: list[str] = []
+    convert(llama(tmp_path / "hf"), tmp_path / "out", ConvertOptions(kv_cache="fp8"), on_event=told.append)
+    (note,) = [line for line in told if line.startswith("note: ")]
+    assert "every scale of the fp8 KV cache is 1" in note
+    assert "--activation-ranges" in note
 
 
 TAKEN = [

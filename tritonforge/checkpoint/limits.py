@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from tritonforge.checkpoint.advice import advice
 from tritonforge.checkpoint.families.base import ENGINES, OPENVINO
-from tritonforge.checkpoint.options import DEFAULTS, ConvertOptions
+from tritonforge.checkpoint.options import DEFAULTS, WRITTEN, ConvertOptions
 from tritonforge.checkpoint.source import SourceCheckpoint
 from tritonforge.errors import UnsupportedModel
 from tritonforge.formats.rotary import LINEAR
 from tritonforge.formats.trtllm import FLOAT_TYPES, TrtllmConfig
-from tritonforge.releases.checkpoint_rules import Facts, judge
+from tritonforge.releases.checkpoint_rules import Facts, Verdict, judge
 from tritonforge.releases.table import find_release
 
 
@@ -32,18 +33,42 @@ def check_options(source: SourceCheckpoint, options: ConvertOptions, engine: str
     if engine == OPENVINO:
         _refuse(f"{subject} on {engine}", source, (*reasons, *_embedded_reasons(options)))
         return ()
-    verdict = judge(find_release(options.release), _facts(source, options), _values(source.config, options))
+    verdict = _verdict(source, options)
     if reasons:
         _refuse(f"{subject} on {engine}", source, (*reasons, *verdict.refusals))
-    _refuse(f"{subject} on TensorRT-LLM {options.release}", None, verdict.refusals)
+    if verdict.refusals:
+        hint = advice(source.config, options, lambda other: not _verdict(source, other).refusals)
+        raise UnsupportedModel(f"{subject} on TensorRT-LLM {options.release}", verdict.refusals, hint=hint)
     return verdict.notes
 
 
-def _refuse(subject: str, source: SourceCheckpoint | None, reasons: tuple[str, ...]) -> None:
-    """Refuse if there are reasons; with a source, point at the other engine if that can serve it."""
+def _verdict(source: SourceCheckpoint, options: ConvertOptions) -> Verdict:
+    """What the release has to say, after what can be said without one."""
+    found = judge(find_release(options.release), _facts(source, options), _values(source.config, options))
+    return Verdict((*_contradictions(options), *found.refusals), (*_notes(options), *found.notes))
+
+
+def _contradictions(options: ConvertOptions) -> tuple[str, ...]:
+    if options.embedding_sharding == DEFAULTS.embedding_sharding or options.tp > 1:
+        return ()
+    return (f"the embedding is shared by {options.embedding_sharding!r} while tp is 1; expected ranks that share it",)
+
+
+def _notes(options: ConvertOptions) -> tuple[str, ...]:
+    if options.kv_cache != "fp8" or options.activation_ranges is not None:
+        return ()
+    option, key = WRITTEN["activation_ranges"]
+    return (
+        f"every scale of the fp8 KV cache is 1, because there are no activation ranges ({option}, {key} in "
+        f"forge.yaml) to take them from",
+    )
+
+
+def _refuse(subject: str, source: SourceCheckpoint, reasons: tuple[str, ...]) -> None:
+    """Refuse if there are reasons, and point at the other engine if that can serve the checkpoint."""
     if not reasons:
         return
-    others = [engine for engine in ENGINES if source is not None and not source.engine_reasons.get(engine)]
+    others = [engine for engine in ENGINES if not source.engine_reasons.get(engine)]
     raise UnsupportedModel(subject, reasons, hint=f"the engine {others[0]} can serve it" if others else None)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +17,14 @@ SHARDINGS = ("none", "vocab", "hidden")
 KV_CACHES = ("auto", "int8", "fp8")
 GROUP_SIZES = (64, 128)
 DEFAULT_RELEASE = "0.16.0"
+# For messages: how an option is written on a command line, and its key in forge.yaml.
+WRITTEN: Mapping[str, tuple[str, str]] = {
+    "tp": ("--tp", "tensor_parallel"),
+    "pp": ("--pp", "pipeline_parallel"),
+    "embedding_sharding": ("--embedding-sharding", "embedding_sharding"),
+    "activation_ranges": ("--activation-ranges", "activation_ranges"),
+    "release": ("--release", "release"),
+}
 
 
 @dataclass(frozen=True, slots=True)

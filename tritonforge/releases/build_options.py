@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from typing import Any, Literal
 
 from tritonforge.releases.files import read_data
-from tritonforge.releases.table import Release, all_lines, version_key
+from tritonforge.releases.table import Release, all_lines, spans, version_key
 
 OptionType = Literal["int", "text", "choice", "switch", "flag", "list"]
 Evidence = Literal["run", "read", "inferred"]
@@ -104,14 +103,7 @@ def lines_with_option(name: str) -> tuple[str, ...]:
 def where_option_exists(name: str) -> str:
     """The lines that have an option, in words: ``0.12 to 0.16``, ``0.11 on``; empty when no line has it."""
     lines, have = all_lines(), lines_with_option(name)
-    if have == lines:
-        return "all"
-    spans = []
-    for _, group in groupby(enumerate(have), key=lambda pair: lines.index(pair[1]) - pair[0]):
-        first, *others = (line for _, line in group)
-        last = others[-1] if others else first
-        spans.append(f"{first} on" if last == lines[-1] else first if first == last else f"{first} to {last}")
-    return " and ".join(spans)
+    return "all" if have == lines else spans(have)
 
 
 def where_value_exists(name: str, value: object) -> str:

@@ -6,6 +6,7 @@ import re
 from bisect import bisect
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any
 
 from tritonforge.errors import UnknownRelease
@@ -78,6 +79,20 @@ def all_releases() -> tuple[Release, ...]:
 def all_lines() -> tuple[str, ...]:
     """Every known line, oldest first."""
     return tuple(dict.fromkeys(release.line for release in all_releases()))
+
+
+def spans(have: Sequence[str]) -> str:
+    """Lines in words: ``0.12 to 0.16``, ``0.11 on``; empty for none.
+
+    Args:
+        have: Some of the known lines, oldest first.
+    """
+    lines, words = all_lines(), []
+    for _, group in groupby(enumerate(have), key=lambda pair: lines.index(pair[1]) - pair[0]):
+        first, *others = (line for _, line in group)
+        last = others[-1] if others else first
+        words.append(f"{first} on" if last == lines[-1] else first if first == last else f"{first} to {last}")
+    return " and ".join(words)
 
 
 def find_release(name: str) -> Release:
