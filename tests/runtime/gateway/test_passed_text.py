@@ -40,6 +40,14 @@ def test_tokens_that_nobody_counts_are_counted_in_the_text() -> None:
     assert (text.completion_tokens, text.prompt_tokens) == (4, 7)
 
 
+def test_tokens_of_a_stop_word_are_none_of_the_answers_however_it_came() -> None:
+    whole, pieces, deaf = (passed(stop_words=("END",)) for _ in range(3))
+    assert run(whole, Text("ab", finish_reason="stop")) == "ab"
+    assert run(pieces, Text("ab"), Text("EN"), Text("", finish_reason="stop", retracted=2)) == "ab"
+    assert run(deaf, Text("abEN"), Text("D, and on")) == "ab"
+    assert [text.completion_tokens for text in (whole, pieces, deaf)] == [2, 2, 2]
+
+
 @pytest.mark.parametrize(("max_tokens", "reason"), [(3, "length"), (4, "stop")])
 def test_an_engine_without_a_reason_ended_by_the_number_of_its_tokens(max_tokens: int, reason: str) -> None:
     text = passed(max_tokens=max_tokens)

@@ -35,7 +35,7 @@ class PassedText:
         self._count_tokens = count_tokens
         self._drops_space = drops_first_space
         self._counted: int | None = None
-        self._texts: list[str] = []
+        self._shown: list[str] = []
         self.prompt_tokens = prompt_tokens
         self.finish_reason: str | None = None
         """None while the answer may go on; else `stop`, `length` or `cancelled`."""
@@ -44,8 +44,8 @@ class PassedText:
 
     @property
     def completion_tokens(self) -> int:
-        """Tokens of the answer: the engine's own count, which includes an end token; else those of its text."""
-        return self._count_tokens("".join(self._texts)) if self._counted is None else self._counted
+        """Tokens of the answer: the engine's own count, which includes an end token; else those of the text shown."""
+        return self._count_tokens("".join(self._shown)) if self._counted is None else self._counted
 
     def take(self, event: Text) -> Emission:
         """Take the next text. What follows the end of the answer is ignored."""
@@ -56,8 +56,8 @@ class PassedText:
         if event.prompt_tokens is not None:
             self.prompt_tokens = event.prompt_tokens
         self._shape.retract(event.retracted)
-        self._texts.append(event.text)
         shown = self._shape.push(self._without_first_space(event.text))
+        self._shown.append(shown)
         self.finish_reason = event.finish_reason
         if self._shape.is_stopped:
             self.finish_reason, self.was_cut = STOP, event.finish_reason is None
@@ -70,12 +70,14 @@ class PassedText:
             reason: Why, when it was not the engine's own end.
         """
         text = self._shape.settle()
+        text += self._shape.finish()
+        self._shown.append(text)
         if self._shape.is_stopped:
             self.finish_reason = STOP
         elif self.finish_reason is None:
             self.was_cut = reason is not None
             self.finish_reason = reason or (STOP if self.completion_tokens < self._max_tokens else LENGTH)
-        return text + self._shape.finish()
+        return text
 
     def _without_first_space(self, text: str) -> str:
         if not self._drops_space or not text:
