@@ -53,6 +53,11 @@ def test_the_schema_refuses_what_it_can_know(key: str, value: object) -> None:
     assert not Draft202012Validator(json_schema()).is_valid(as_json)
 
 
+@pytest.mark.parametrize("ranges", ["", RANGES])
+def test_an_fp8_cache_is_taken_with_ranges_and_without(tmp_path: Path, ranges: str) -> None:
+    assert engine(tmp_path, TENSORRT_LLM + line("kv_cache", "fp8") + ranges).kv_cache == "fp8"
+
+
 @pytest.mark.parametrize("release", ["0.9.0", "0.17.0.post1", "1.0.3.2510", "1.2.1"])
 def test_every_release_of_the_table_is_taken(tmp_path: Path, release: str) -> None:
     assert engine(tmp_path, changed('"0.16.0"', f'"{release}"', TENSORRT_LLM)).release == release
@@ -100,6 +105,7 @@ def test_an_unknown_release_names_the_nearest_known_ones(tmp_path: Path) -> None
         ),
         (line("kv_cache", "int8"), [], "activation_ranges", "is missing; expected a file of activation ranges"),
         ("", [("precision: float16", "precision: fp8")], "activation_ranges", "which precision: fp8 needs"),
+        ("", [("precision: float16", "precision: fp8")], "activation_ranges", "docs/quantisation.md has a script"),
         ("", [("precision: float16", "precision: int8_smoothquant")], "activation_ranges", "is missing"),
         (RANGES, [], "activation_ranges", "expected it left out: nothing reads it"),
         (line("group_size", "64"), [], "group_size", "expected it left out: only int4_awq has it"),

@@ -29,6 +29,12 @@ from tests.spec.tensorrt_llm_blocks import ENGINE, RANGES, block, line
             "max_prompt_embedding_table_size is its name there",
         ),
         ("0.16.0", "{token_per_block: 9}", "token_per_block", "did you mean 'tokens_per_block'?"),
+        (
+            "0.16.0",
+            "{bogus_flag: true}",
+            "bogus_flag",
+            "`tritonforge releases 0.16.0 --options` lists them, among them",
+        ),
         ("0.16.0", "{max_batch_size: 9}", "max_batch_size", "has a key of its own; expected limits.max_batch_size"),
         ("0.16.0", "{context_fmha: enable}", "context_fmha", "has a key of its own; expected plugins.context_fmha"),
         ("0.16.0", "{output_dir: /x}", "output_dir", "cannot be given: the build passes the folder of the engine"),
@@ -82,6 +88,12 @@ def test_a_plugin_value_that_the_release_does_not_take_names_those_that_do(tmp_p
     error = refused(tmp_path, block(RANGES, *gemm))
     assert error.key == f"{ENGINE}.plugins.gemm"
     assert "TensorRT-LLM 0.10.0 does not take; expected a release of 0.11, 0.12" in error.problem
+
+
+def test_a_parameter_with_a_key_of_its_own_is_refused_with_that_key(tmp_path: Path) -> None:
+    runtime = "enable_chunked_context: false, parameters: {max_beam_width: 3}"
+    error = refused(tmp_path, changed("enable_chunked_context: false", runtime, TENSORRT_LLM))
+    assert error.problem == "is filled from limits.max_beam_width (take it out of parameters, and set that)"
 
 
 def test_a_parameter_that_the_backend_lacks_is_refused_at_its_line(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from tritonforge.releases.table import Release, all_lines, version_key
 # As C++ reads them: Python would take 1_000, other scripts' digits and the names of infinity for numbers, too.
 _WHOLE = re.compile(r"[+-]?[0-9]{1,19}")
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_KEY = re.compile(r"(?:engine|limits|runtime)\.[a-z0-9_]+")  # of forge.yaml
 ParameterValue = str | int | float | bool | Sequence[int]
 
 
@@ -188,7 +189,8 @@ def _problem(line: BackendLine, release: Release, name: str, value: ParameterVal
     if parameter.value is not None:
         return ParameterProblem(name, f"is always {parameter.value!r} here: {parameter.meaning}", "take it out")
     if parameter.source is not None and name not in _OVERRIDABLE:
-        return ParameterProblem(name, f"is filled from {parameter.source}", "take it out of parameters")
+        instead = ", and set that" if _KEY.fullmatch(parameter.source) else ""
+        return ParameterProblem(name, f"is filled from {parameter.source}", f"take it out of parameters{instead}")
     items = value if isinstance(value, list | tuple) else [value]
     if not all(isinstance(item, str | int | float) for item in items) or "${" in parameter_text(value):
         return ParameterProblem(name, f"is {value!r}; expected a plain value: text, a number, true or false, or a list")

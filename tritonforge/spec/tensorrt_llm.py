@@ -144,7 +144,8 @@ class TensorRtLlmEngineSpec(ForgeModel):
     """Number format of the weights, and of the activations for int8_smoothquant and fp8."""
 
     kv_cache: Literal["auto", "int8", "fp8"] = "auto"
-    """Number format of the KV cache; auto is that of the float weights. The others need activation_ranges."""
+    """Number format of the KV cache; auto is that of the float weights. int8 needs activation_ranges; without them
+    every scale of fp8 is 1."""
 
     group_size: Literal[64, 128] = 128
     """Weights that share a scale in int4_awq."""

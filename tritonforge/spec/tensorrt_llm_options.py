@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from tritonforge.errors import did_you_mean
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from tritonforge.spec.tensorrt_llm import TensorRtLlmEngineSpec
 
 FUSED_MLP_PRECISIONS = frozenset({"float16", "bfloat16", "float32", "fp8"})
+_NEAREST = 3
 PLUGIN_OPTIONS = {"gpt_attention": "gpt_attention_plugin", "gemm": "gemm_plugin"}
 
 
@@ -65,9 +67,14 @@ def _absent(name: str, known: Mapping[str, BuildOption], release: Release) -> st
     advice = f"; {instead} is its name there" if instead in known else ""
     if lines:
         return f"is no option of trtllm-build {release.name}; expected a release that has it: {lines}{advice}"
-    near = did_you_mean(name, all_option_names())
     found = f"is no option of trtllm-build in any known release{advice}"
-    return found if near is None or advice else f"{found}; {near}"
+    if advice:
+        return found
+    near = did_you_mean(name, all_option_names())
+    if near is None:
+        nearest = ", ".join(get_close_matches(name, list(known), n=_NEAREST, cutoff=0))
+        near = f"`tritonforge releases {release.name} --options` lists them, among them {nearest}"
+    return f"{found}; {near}"
 
 
 def _contradictions(engine: TensorRtLlmEngineSpec, options: Mapping[str, Any]) -> Iterator[BrokenRule]:

@@ -17,6 +17,7 @@ FP8_ARCHITECTURE = 89
 BFLOAT16_ARCHITECTURE = 80
 FLOATS = ("float16", "bfloat16", "float32")
 NEEDS_RANGES = ("fp8", "int8_smoothquant")
+READS_RANGES = (*NEEDS_RANGES, "int4_awq")
 
 
 def broken_plugins(plugins: TensorRtLlmPlugins) -> Iterator[BrokenRule]:
@@ -84,11 +85,14 @@ def _broken_precision(engine: TensorRtLlmEngineSpec) -> Iterator[BrokenRule]:
 def _broken_ranges(engine: TensorRtLlmEngineSpec) -> Iterator[BrokenRule]:
     precision, kv_cache = engine.precision, engine.kv_cache
     needed = [f"precision: {precision}"] if precision in NEEDS_RANGES else []
-    needed += [f"kv_cache: {kv_cache}"] if kv_cache != "auto" else []
+    needed += ["kv_cache: int8"] if kv_cache == "int8" else []
     if needed and engine.activation_ranges is None:
-        problem = f"is missing; expected a file of activation ranges, which {' and '.join(needed)} needs"
+        problem = (
+            f"is missing; expected a file of activation ranges, which {' and '.join(needed)} needs: "
+            f"docs/quantisation.md has a script that records them"
+        )
         yield BrokenRule(problem, at=("activation_ranges",))
-    if engine.activation_ranges is not None and not needed and precision != "int4_awq":
+    if engine.activation_ranges is not None and kv_cache == "auto" and precision not in READS_RANGES:
         problem = (
             f"is given while precision is {precision} and kv_cache is auto; expected it left out: nothing reads it"
         )

@@ -27,7 +27,7 @@ def refusal(source: Path, **options: object) -> UnsupportedModel:
 @pytest.mark.parametrize("options", [{"precision": "fp8"}, {"precision": SQ}, {"kv_cache": "int8"}])
 def test_what_needs_activation_ranges_says_so(tmp_path: Path, options: dict[str, object]) -> None:
     error = refusal(write_llama(tmp_path / "hf", tokenizer=None), **options)
-    assert "needs a file of activation ranges" in error.message
+    assert "needs a file of activation ranges (--activation-ranges, activation_ranges in forge.yaml)" in error.message
     assert "docs/quantisation.md" in (error.hint or "")
 
 
@@ -35,7 +35,7 @@ def test_every_reason_is_given(tmp_path: Path) -> None:
     source = write_llama(tmp_path / "hf", hidden=96, heads=4, intermediate=160, tokenizer=None)
     error = refusal(source, dtype="float32", precision="int4_awq", kv_cache="int8", group_size=64)
     assert error.reasons == (
-        "an int8 KV cache needs a file of activation ranges",
+        "an int8 KV cache needs a file of activation ranges (--activation-ranges, activation_ranges in forge.yaml)",
         "its scales are of the float type, which float32 cannot be; expected float16 or bfloat16",
         "attention.qkv has 96 input channels, which do not divide into groups of 64",
         "attention.dense has 96 input channels, which do not divide into groups of 64",

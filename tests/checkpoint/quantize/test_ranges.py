@@ -49,10 +49,23 @@ def test_a_file_that_is_no_recording_of_the_model_is_refused(
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize(
+    ("name", "near"),
+    [("model__layers__1__mlp__upproj__x", f"{NAME}.x"), ("encoder__x", "model.layers.0.self_attn.q_proj.x")],
+)
+def test_of_unknown_modules_a_linear_one_is_suggested(tmp_path: Path, source: Path, name: str, near: str) -> None:
+    path = write_ranges(source, tmp_path / "ranges.safetensors", **{name: np.ones(64, np.float32)})
+    with pytest.raises(CorruptFile) as error:
+        convert(source, tmp_path / "out", ConvertOptions(precision="fp8", activation_ranges=path))
+    assert f"expected names such as {near!r}" in error.value.message
+
+
 def test_a_file_that_does_not_exist_is_named(tmp_path: Path, source: Path) -> None:
     path = tmp_path / "ranges.safetensors"
-    with pytest.raises(CheckpointNotFound, match=r"ranges\.safetensors: no such file"):
+    with pytest.raises(CheckpointNotFound, match=r"ranges\.safetensors: no such file of activation ranges") as error:
         convert(source, tmp_path / "out", ConvertOptions(precision="fp8", activation_ranges=path))
+    assert "(--activation-ranges, activation_ranges in forge.yaml)" in error.value.message
+    assert "docs/quantisation.md has a script that records" in (error.value.hint or "")
 
 
 def test_a_file_that_is_no_safetensors_file_is_named(tmp_path: Path, source: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tritonforge.checkpoint.options import ConvertOptions
+from tritonforge.checkpoint.options import WRITTEN, ConvertOptions
 from tritonforge.checkpoint.quantize.kv_cache import INT8
 from tritonforge.checkpoint.quantize.linears import Linear, linears_of
 from tritonforge.checkpoint.quantize.precisions import FP8, INT4_AWQ, SMOOTHQUANT
@@ -29,7 +29,8 @@ def reasons_against(source: SourceCheckpoint, config: TrtllmConfig, options: Con
     if options.activation_ranges is None:
         needing = [options.precision] if options.precision in (SMOOTHQUANT, FP8) else []
         needing += [f"an {INT8} KV cache"] if options.kv_cache == INT8 else []
-        reasons += [f"{name} needs a file of activation ranges" for name in needing]
+        option, key = WRITTEN["activation_ranges"]
+        reasons += [f"{name} needs a file of activation ranges ({option}, {key} in forge.yaml)" for name in needing]
     if options.precision == SMOOTHQUANT and not 0 <= options.smoothquant.alpha <= 1:
         reasons.append(f"smoothquant alpha is {options.smoothquant.alpha:g}; expected 0 to 1")
     if options.precision == INT4_AWQ:

@@ -14,13 +14,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 
 import numpy as np
 
-from tritonforge.checkpoint.quantize.linears import Linear
+from tritonforge.checkpoint.options import WRITTEN
+from tritonforge.checkpoint.quantize.linears import Linear, linears_of
 from tritonforge.checkpoint.source import SourceCheckpoint
-from tritonforge.errors import CorruptFile
+from tritonforge.errors import CheckpointNotFound, CorruptFile
 from tritonforge.formats.safetensors import Array, TensorFolder
 from tritonforge.formats.trtllm import FLOAT_TYPES
 
@@ -29,6 +31,7 @@ OUTPUTS = "y"
 _WEIGHTS = "w"
 _KINDS = (INPUTS, OUTPUTS, _WEIGHTS)
 _SHOWN = 3
+_NEAR = 0.8  # names of modules have much in common
 _HINT = "record the ranges again, with this model: docs/quantisation.md has a script"
 
 
@@ -69,14 +72,25 @@ def read_ranges(path: Path, source: SourceCheckpoint, needed: Iterable[tuple[Lin
         CheckpointNotFound: There is no such file.
         CorruptFile: It is damaged, of another model, incomplete, or has values that are no ranges.
     """
-    tensors = TensorFolder.open_file(path)
+    tensors = _open(path)
     shapes = _shapes(source)
-    _check_names(tensors, shapes, path)
+    _check_names(tensors, shapes, source, path)
     names = [f"{module}.{kind}" for linear, kind in needed for module in linear.modules]
     missing = [name for name in names if name not in tensors]
     if missing:
         raise CorruptFile(path, f"lacks {_listed(missing)}", hint=_HINT)
     return ActivationRanges(path, {name: _read(tensors, name, shapes[name], path) for name in dict.fromkeys(names)})
+
+
+def _open(path: Path) -> TensorFolder:
+    try:
+        return TensorFolder.open_file(path)
+    except CheckpointNotFound as error:
+        option, key = WRITTEN["activation_ranges"]
+        raise CheckpointNotFound(
+            f"{path}: no such file of activation ranges ({option}, {key} in forge.yaml)",
+            hint="docs/quantisation.md has a script that records them where the model runs",
+        ) from error
 
 
 def _shapes(source: SourceCheckpoint) -> dict[str, int]:
@@ -90,13 +104,14 @@ def _shapes(source: SourceCheckpoint) -> dict[str, int]:
     return shapes
 
 
-def _check_names(tensors: TensorFolder, shapes: Mapping[str, int], path: Path) -> None:
+def _check_names(tensors: TensorFolder, shapes: Mapping[str, int], source: SourceCheckpoint, path: Path) -> None:
     unknown = [name for name in tensors.names() if name not in shapes]
     if unknown:
-        known = next(iter(shapes), "")
+        known = [f"{module}.{kind}" for linear in linears_of(source) for module in linear.modules for kind in _KINDS]
+        near = (get_close_matches(unknown[0], known, n=1, cutoff=_NEAR) or known)[0]
         raise CorruptFile(
             path,
-            f"has ranges of what the checkpoint does not have: {_listed(unknown)}; expected names such as {known!r}",
+            f"has ranges of what the checkpoint does not have: {_listed(unknown)}; expected names such as {near!r}",
             hint=_HINT,
         )
 
