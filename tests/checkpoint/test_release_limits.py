@@ -215,6 +215,7 @@ def test_early_lines_have_flat_keys_for_llama(tmp_path: Path) -> None:
     convert(llama(tmp_path / "hf"), tmp_path / "out", ConvertOptions(release="0.10.0"))
     written = json.loads((tmp_path / "out/config.json").read_text())
     assert (written["kv_dtype"], written["moe_num_experts"], written["moe_top_k"]) == ("float16", 0, 0)
+    assert (written["moe_normalization_mode"], written["moe_tp_mode"]) == (None, 2)
     assert written["quantization"]["exclude_modules"] == ["lm_head"]
     assert "rotary_embedding_dim" not in written
     convert(llama(tmp_path / "hf2"), tmp_path / "newer", ConvertOptions(release="0.12.0"))

@@ -9,6 +9,8 @@ from collections.abc import Set
 
 from tritonforge.formats.trtllm import CHATGLM_ROTARY_BASE, TrtllmConfig
 
+# What the converter of these lines writes for a model without experts (2: experts divided as tensors are).
+_NO_EXPERTS = {"moe_num_experts": 0, "moe_top_k": 0, "moe_normalization_mode": None, "moe_tp_mode": 2}
 _KV_TYPES = {"INT8": "int8", "FP8": "fp8"}
 
 
@@ -41,7 +43,7 @@ def _llama_json(values: dict[str, object], config: TrtllmConfig, features: Set[s
     if "kv_dtype" in features:
         values["kv_dtype"] = _KV_TYPES.get(config.kv_cache_quant_algo or "", config.dtype)
     if "flat_moe" in features:
-        values |= {"moe_num_experts": 0, "moe_top_k": 0}
+        values |= _NO_EXPERTS
     quantization = values["quantization"]
     if "exclude_lm_head" in features and isinstance(quantization, dict):
         values["quantization"] = {"exclude_modules": ["lm_head"], **quantization}
