@@ -27,6 +27,7 @@ NEEDS = EngineNeeds(
     "tiny", 2, "tensorrt_llm", backend="tensorrtllm", release="0.16.0", gpu_architecture="sm_90", mount="/models"
 )
 H100, A100 = Gpu(0, "NVIDIA H100", "sm_90"), Gpu(1, "NVIDIA A100", "sm_80")
+FIRST_IS_OLD = (Gpu(0, "NVIDIA A100", "sm_80"), Gpu(1, "NVIDIA H100", "sm_90"))
 FITS = ServerFacts(triton="2.53.0", backends=("python", "tensorrtllm"), gpus=(H100,))
 ADVICE = Advice(Path("/srv/models"), Path("/srv/forge.yaml"))
 BUILD = "tritonforge build -f /srv/forge.yaml --model tiny --version 2 --replace"
@@ -50,8 +51,8 @@ def test_what_fits_is_taken_without_a_word() -> None:
             f"run it with: {RUN}; or set engine.release to 0.17.0 and run: {BUILD}",
         ),
         (
-            replace(FITS, gpus=(A100,)),
-            "it is compiled for sm_90; GPU 1 of the server is sm_80 (NVIDIA A100)",
+            replace(FITS, gpus=FIRST_IS_OLD),
+            "it is compiled for sm_90; GPU 0 of the server is sm_80 (NVIDIA A100)",
             f"build it on a machine with that GPU: {BUILD}",
         ),
         (
@@ -77,7 +78,7 @@ def test_a_release_fits_each_of_its_containers_and_no_other(release) -> None:
         for container in other.containers:
             server = replace(FITS, triton=container.triton)
             if other == release:
-                assert check_needs(needs, server, ADVICE) == ()
+                assert check_needs(replace(needs, tensorrt=container.tensorrt), server, ADVICE) == ()
             else:
                 with pytest.raises(EngineMismatch, match=f"TensorRT-LLM {release.name}"):
                     check_needs(needs, server, ADVICE)
@@ -90,6 +91,12 @@ def test_a_release_fits_each_of_its_containers_and_no_other(release) -> None:
         (NEEDS, replace(FITS, triton="3.99.0"), "the release table has no container with Triton 3.99.0"),
         (NEEDS, replace(FITS, gpus=()), "whether the server's GPU is sm_90 is not known"),
         (replace(NEEDS, gpu_architecture=None), FITS, "for which GPU it is compiled is not known"),
+        (replace(NEEDS, gpus=(0, 1)), FITS, "whether the server's GPU 1 is sm_90 is not known"),
+        (
+            replace(NEEDS, release="0.9.0"),
+            replace(FITS, triton="2.45.0"),
+            "its manifest does not say which TensorRT built it; the server's has TensorRT 9.3.0.post12.dev1",
+        ),
         (replace(NEEDS, release=None), FITS, "its manifest does not say which TensorRT-LLM built it"),
     ],
 )
@@ -102,11 +109,49 @@ def test_what_is_not_known_is_a_note(needs: EngineNeeds, server: ServerFacts, no
 def test_only_the_gpus_of_the_version_count() -> None:
     both = replace(FITS, gpus=(H100, A100))
 
-    assert check_needs(NEEDS, both, ADVICE) == ()  # the first ones are meant, and there is one that fits
+    assert check_needs(NEEDS, both, ADVICE) == ()  # the first one is meant
     assert check_needs(replace(NEEDS, gpus=(0,)), both, ADVICE) == ()
     with pytest.raises(EngineMismatch, match="GPU 1"):
         check_needs(replace(NEEDS, gpus=(1,)), both, ADVICE)
     assert check_needs(replace(NEEDS, gpu_architecture="sm_90a"), FITS, ADVICE) == ()
+
+
+@pytest.mark.parametrize(("ranks", "gpu"), [(1, 0), (2, 0)])
+def test_without_numbers_the_first_gpus_are_judged_as_when_it_is_built(ranks: int, gpu: int) -> None:
+    with pytest.raises(EngineMismatch, match=f"compiled for sm_90; GPU {gpu} of the server is sm_80"):
+        check_needs(replace(NEEDS, ranks=ranks), replace(FITS, gpus=FIRST_IS_OLD), ADVICE)
+    with pytest.raises(EngineMismatch, match="compiled for sm_90; GPU 1 of the server is sm_80"):
+        check_needs(replace(NEEDS, ranks=2), replace(FITS, gpus=(H100, A100)), ADVICE)
+    assert check_needs(replace(NEEDS, gpus=(1,)), replace(FITS, gpus=FIRST_IS_OLD), ADVICE) == ()
+
+
+def test_an_engine_of_another_tensorrt_than_the_servers_is_refused_with_the_container_that_has_it() -> None:
+    needs = replace(NEEDS, release="0.9.0", tensorrt="10.0.1.6")
+
+    assert check_needs(needs, replace(FITS, triton="2.46.0"), ADVICE) == ()
+    with pytest.raises(EngineMismatch) as caught:
+        check_needs(needs, replace(FITS, triton="2.45.0"), ADVICE)
+
+    assert caught.value.message == (
+        "tiny_engine_v2 cannot be loaded: it is compiled with TensorRT 10.0.1.6; the server runs Triton 2.45.0, whose "
+        "container has TensorRT 9.3.0.post12.dev1"
+    )
+    image = "nvcr.io/nvidia/tritonserver:24.0{}-trtllm-python-py3"
+    assert caught.value.hint == (
+        f"run it with: {RUN.replace('24.12', '24.05')}; or build it in {image.format(4)} (engine.image): {BUILD}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("built", "fits"), [("10.7.0", True), ("10.7.0.23", True), ("10.7.0.post1", True), ("10.8.0", False)]
+)
+def test_a_tensorrt_is_named_by_its_first_three_numbers(built: str, fits: bool) -> None:
+    needs = replace(NEEDS, tensorrt=built)
+    if fits:
+        assert check_needs(needs, FITS, ADVICE) == ()
+    else:
+        with pytest.raises(EngineMismatch, match=r"TensorRT 10\.8\.0; the server runs Triton 2\.53\.0"):
+            check_needs(needs, FITS, ADVICE)
 
 
 def test_engines_of_no_release_fit_everywhere() -> None:
@@ -128,6 +173,7 @@ def published(tmp_path: Path) -> PublishedVersion:
         release="0.16.0",
         gpu_architecture="sm_90",
         settings={"engine": {"gpus": [1], "image": None}},
+        tools={"tensorrt": "10.7.0"},
     )
     (folder / MANIFEST_NAME).write_text(manifest_text(manifest))
     (folder.parent / "config.pbtxt").write_text(
@@ -140,7 +186,7 @@ def published(tmp_path: Path) -> PublishedVersion:
 
 
 def test_needs_are_read_from_what_is_published(published: PublishedVersion) -> None:
-    assert needs_of(published) == replace(NEEDS, gpus=(1,))
+    assert needs_of(published) == replace(NEEDS, gpus=(1,), tensorrt="10.7.0")
 
 
 def test_an_engine_of_another_release_than_its_manifest_is_refused_with_both(published: PublishedVersion) -> None:

@@ -14,7 +14,7 @@ from typing import NoReturn
 
 from tritonforge.errors import EngineMismatch, UnknownRelease
 from tritonforge.pipeline.machine import Gpu
-from tritonforge.releases.table import find_release, release_of_triton
+from tritonforge.releases.table import Container, find_release, release_of_triton, version_key
 from tritonforge.repository.layout import engine_model_name
 
 TENSORRT_LLM = "tensorrt_llm"
@@ -52,6 +52,7 @@ class EngineNeeds:
         image: Container that was asked for; None takes the release's.
         mount: Where the server sees the repository; None where it is.
         ranks: GPUs that share one copy of the engine.
+        tensorrt: Version of the TensorRT that compiled it; None when that is not known, or none did.
     """
 
     model: str
@@ -64,6 +65,7 @@ class EngineNeeds:
     image: str | None = None
     mount: str | None = None
     ranks: int = 1
+    tensorrt: str | None = None
 
     @property
     def engine_model(self) -> str:
@@ -76,8 +78,18 @@ class EngineNeeds:
         if self.image is not None or self.release is None:
             return self.image
         with suppress(UnknownRelease):
-            return find_release(self.release).container.image
+            containers = find_release(self.release).containers
+            return next((one.image for one in reversed(containers) if self.fits(one)), containers[-1].image)
         return None
+
+    @property
+    def places(self) -> tuple[int, ...]:
+        """Numbers of the GPUs that it runs on: the first ones when none are named, as when it is built."""
+        return self.gpus or tuple(range(self.ranks))
+
+    def fits(self, container: Container) -> bool:
+        """Whether a container has the TensorRT that compiled it, as far as that is known."""
+        return self.tensorrt is None or _library(self.tensorrt) == _library(container.tensorrt)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +179,9 @@ def _check_release(needs: EngineNeeds, server: ServerFacts, advice: Advice) -> I
             f"{needs.engine_model}: the release table has no container with Triton {server.triton}; whether it "
             f"carries TensorRT-LLM {release} is not known"
         )
-    elif release not in carried:
+    elif release in carried:
+        yield from _check_tensorrt(needs, release, server.triton, advice)
+    else:
         again = f"set engine.release to {carried[-1]} and run: {advice.rebuild(needs)}"
         image = needs.container
         refuse(
@@ -178,17 +192,49 @@ def _check_release(needs: EngineNeeds, server: ServerFacts, advice: Advice) -> I
         )
 
 
+def _check_tensorrt(needs: EngineNeeds, release: str, triton: str, advice: Advice) -> Iterator[str]:
+    """Containers of one release may have different ones, and an engine runs with the one that compiled it."""
+    containers = find_release(release).containers
+    servers = [one for one in containers if one.triton == triton]
+    found = " or ".join(dict.fromkeys(one.tensorrt for one in servers))
+    if needs.kind != TENSORRT_LLM or (needs.tensorrt is None and len({one.tensorrt for one in containers}) == 1):
+        return
+    if needs.tensorrt is None:
+        yield (
+            f"{needs.engine_model}: its manifest does not say which TensorRT built it; the server's has TensorRT "
+            f"{found}, and other containers of TensorRT-LLM {release} have another one"
+        )
+        return
+    if any(map(needs.fits, servers)):
+        return
+    again = f"build it in {servers[-1].image} (engine.image): {advice.rebuild(needs)}"
+    image = needs.image or next((one.image for one in reversed(containers) if needs.fits(one)), None)
+    refuse(
+        needs,
+        f"it is compiled with TensorRT {needs.tensorrt}; the server runs Triton {triton}, whose container has TensorRT "
+        f"{found}",
+        hint=again if image is None else f"run it with: {advice.run(needs, image)}; or {again}",
+    )
+
+
+def _library(version: str) -> tuple[int, ...]:
+    """What names a TensorRT: the first three numbers. What follows is written by some and left out by others."""
+    return version_key(version)[:3]
+
+
 def _check_gpu(needs: EngineNeeds, server: ServerFacts, advice: Advice) -> Iterator[str]:
     if needs.kind != TENSORRT_LLM:
         return
     wanted = needs.gpu_architecture
-    gpus = [gpu for gpu in server.gpus if not needs.gpus or gpu.index in needs.gpus]
-    if wanted is None or not gpus:
+    gpus = [gpu for gpu in server.gpus if gpu.index in needs.places]
+    if wanted is None or not server.gpus:
         what = "for which GPU it is compiled" if wanted is None else f"whether the server's GPU is {wanted}"
         yield f"{needs.engine_model}: {what} is not known"
         return
     other = [gpu for gpu in gpus if gpu.architecture != wanted.rstrip("a")]
-    if len(other) == len(gpus) or (needs.gpus and other):
+    for number in sorted(set(needs.places) - {gpu.index for gpu in gpus}):
+        yield f"{needs.engine_model}: whether the server's GPU {number} is {wanted} is not known"
+    if other:
         found = f"GPU {other[0].index} of the server is {other[0].architecture} ({other[0].name})"
         hint = f"build it on a machine with that GPU: {advice.rebuild(needs)}"
         refuse(needs, f"it is compiled for {wanted}; {found}", hint=hint)

@@ -103,6 +103,7 @@ def needs_of(version: PublishedVersion) -> EngineNeeds:
     engine_path = None if config is None else parameter_of(config, "gpt_model_path")
     engine = version.manifest.settings.get("engine")
     settings = engine if isinstance(engine, dict) else {}
+    tensorrt = version.manifest.tools.get("tensorrt")
     return EngineNeeds(
         model=version.model,
         number=version.number,
@@ -114,6 +115,7 @@ def needs_of(version: PublishedVersion) -> EngineNeeds:
         image=settings.get("image"),
         mount=str(PurePosixPath(engine_path).parents[1]) if engine_path else None,
         ranks=settings.get("tensor_parallel", 1) * settings.get("pipeline_parallel", 1),
+        tensorrt=tensorrt if isinstance(tensorrt, str) else None,
     )
 
 
@@ -148,6 +150,7 @@ def _planned_needs(loaded: LoadedSpec, plan: VersionPlan) -> EngineNeeds:
         image=getattr(engine, "image", None),
         mount=loaded.spec.mount,
         ranks=getattr(engine, "ranks", 1),
+        tensorrt=None if plan.recipe is None else plan.recipe.tools.get("tensorrt"),
     )
 
 
