@@ -46,13 +46,19 @@ class Forecast:
     def reason(self) -> str:
         """Why it is there or not, in one line."""
         if self.entry is not None:
-            same = ", ".join(self.entry.key.parts)
+            same = ", ".join(map(_same, self.entry.key.parts.items()))
             return f"made for {self.entry.made_for} at {self.entry.created}; the same are: {same}"
         if self.nearest is None:
             return "nothing of its kind is there yet"
         more = len(self.changes) - _CHANGES_SHOWN
         shown = [*self.changes[:_CHANGES_SHOWN], *([f"{more} more"] if more > 0 else [])]
         return f"against that of {self.nearest.made_for}, changed: {'; '.join(shown)}"
+
+
+def _same(part: tuple[str, object]) -> str:
+    """A part that is the same: by name, or that nobody knows it and so only the machine is the same."""
+    name, value = part
+    return f"{name} unknown (this machine)" if str(value).startswith("unknown (machine ") else name
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,14 +6,20 @@ The form of its answers is from memory of NVIDIA's tools, not from a run: what d
 from __future__ import annotations
 
 import functools
+import hashlib
 import shutil
+import socket
 import subprocess
 from collections.abc import Collection
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 PROGRAM = "nvidia-smi"
 # Without its daemon the driver is loaded for each call, which takes seconds with many GPUs.
 TIMEOUT_S = 30.0
+_ID_FILE = Path("/etc/machine-id")
+_ID_LENGTH = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +44,19 @@ class Machine:
     def gpus(self) -> tuple[Gpu, ...]:
         """Its GPUs, by number; none when there is no driver, or it does not say."""
         return find_gpus()
+
+    @property
+    def unknown(self) -> str:
+        """Stands in the name of a cache entry for what nobody knows of this machine; no other's is equal."""
+        return f"unknown (machine {self.id})"
+
+    @functools.cached_property
+    def id(self) -> str:
+        """Tells this machine from others, and a container from the next of its image; neither can be read from it."""
+        text = ""
+        with suppress(OSError, UnicodeDecodeError):
+            text = _ID_FILE.read_text(encoding="ascii").strip()
+        return hashlib.sha256(f"tritonforge {text} {socket.gethostname()}".encode()).hexdigest()[:_ID_LENGTH]
 
     def architectures(self, indices: Collection[int] = ()) -> tuple[str, ...]:
         """The architectures of GPUs, each once, in the order of their numbers.

@@ -16,6 +16,7 @@ from tritonforge.engine.tensorrt_llm.command import BuildCommand, plan_command
 from tritonforge.engine.tensorrt_llm.executor import executor_for
 from tritonforge.errors import BuildError, UsageBug
 from tritonforge.events import OnEvent
+from tritonforge.pipeline.builder import builder_of
 from tritonforge.pipeline.cache_key import CacheKey
 from tritonforge.pipeline.machine import Machine
 from tritonforge.pipeline.recipe import Ingredients, Recipe, plan_conversion
@@ -25,8 +26,8 @@ from tritonforge.spec.model import ResolvedVersion
 from tritonforge.spec.tensorrt_llm import TensorRtLlmEngineSpec
 
 KIND = "tensorrt_llm"
-# Options that say where and how fast it is compiled, not what comes of it.
-_NOT_IN_KEY = ("checkpoint_dir", "output_dir", "workers")
+# Options that say where and how fast it is compiled, and what is told meanwhile, not what comes of it.
+_NOT_IN_KEY = ("checkpoint_dir", "output_dir", "workers", "log_level", "monitor_memory")
 _UNKNOWN_GPU = (
     "the GPU architecture is not known (no nvidia-smi here): give engine.gpu_architecture, or an engine that does not "
     "fit the server's GPU is found when it is loaded"
@@ -50,14 +51,14 @@ def plan_tensorrt_llm(ingredients: Ingredients) -> Recipe:
     check_positions(ingredients.source.config, limits)  # trtllm-build only warns
     conversion = plan_conversion(ingredients, _convert_options(spec, ingredients), for_engine=KIND)
     architecture = _architecture(spec, ingredients.machine)
+    builder = builder_of(spec, ingredients.machine)
     argv = build_argv(spec, limits, dtype=conversion.config.dtype, checkpoint="", out="")
     parts = {
         "kind": KIND,
         **conversion.key.parts,
         "release": release.name,
-        # What compiles: the image that was asked for, the TensorRT of the release's container, or what is installed.
-        "builder": spec.image or ("local" if spec.executor == "local" else f"TensorRT {release.container.tensorrt}"),
-        "gpu_architecture": architecture or "unknown",
+        **builder.key,
+        "gpu_architecture": architecture or ingredients.machine.unknown,
         "trtllm-build": _options(argv),
     }
     return Recipe(
@@ -67,7 +68,7 @@ def plan_tensorrt_llm(ingredients: Ingredients) -> Recipe:
         engine_key=CacheKey.of("engines", parts),
         release=release.name,
         gpu_architecture=architecture,
-        tools={"tritonforge": __version__, "tensorrt_llm": release.name},
+        tools={"tritonforge": __version__, **builder.tools},
         notes=() if architecture else (_UNKNOWN_GPU,),
     )
 

@@ -6,6 +6,7 @@ import os
 import shlex
 import shutil
 import subprocess
+from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
@@ -21,9 +22,32 @@ from tritonforge.launch.process import Process
 _LOOK_EVERY_S = 0.2  # how often the log is read for new lines
 _GRACE_S = 5.0  # an interrupted build has nothing to save
 _ASKING_S = 60.0  # a Python that reads the metadata of one package, perhaps from a cold network disk
-_ASK_VERSION = "import importlib.metadata as m; print(m.version('tensorrt_llm'))"
+# TensorRT's package has had these names; which of them an environment has is from memory.
+_ASK_VERSIONS = """
+import importlib.metadata as m
+print(m.version("tensorrt_llm"))
+for name in ("tensorrt", "tensorrt_cu13", "tensorrt_cu12"):
+    try:
+        print(m.version(name))
+    except m.PackageNotFoundError:
+        continue
+    break
+"""
 _LONGEST_FIRST_LINE_BYTES = 4096
 _USE_DOCKER = "or let the release's container build it: engine.executor: docker"
+
+
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """What a trtllm-build of this machine belongs to.
+
+    Args:
+        tensorrt_llm: Version of TensorRT-LLM.
+        tensorrt: Version of TensorRT; None when its package is not found.
+    """
+
+    tensorrt_llm: str
+    tensorrt: str | None
 
 
 class LocalExecutor:
@@ -84,25 +108,34 @@ def find_program(search_path: str | None = None) -> Path:
 
 
 def installed_version(program: Path) -> str:
-    """The TensorRT-LLM that a trtllm-build belongs to, asked of the Python that runs the script.
+    """The TensorRT-LLM that a trtllm-build belongs to; see `installed`.
+
+    Raises:
+        BuildError: It cannot be found out.
+    """
+    return installed(program).tensorrt_llm
+
+
+def installed(program: Path) -> Installed:
+    """The TensorRT-LLM that a trtllm-build belongs to and its TensorRT, asked of the Python that runs the script.
 
     Most releases have no option that prints it, and importing the package itself takes long and wants a GPU.
 
     Raises:
         BuildError: It cannot be found out.
     """
-    argv = [*interpreter_of(program), "-c", _ASK_VERSION]
+    argv = [*interpreter_of(program), "-c", _ASK_VERSIONS]
     try:
         asked = subprocess.run(
             argv, capture_output=True, text=True, timeout=_ASKING_S, stdin=subprocess.DEVNULL, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise _unknown(program, f"{argv[0]}: {error}") from error
-    version = asked.stdout.strip()
-    if asked.returncode != 0 or not version:
+    versions = asked.stdout.split()
+    if asked.returncode != 0 or not versions:
         said = asked.stderr.strip().splitlines()
         raise _unknown(program, f"{argv[0]}: {said[-1] if said else f'exited with {asked.returncode}'}")
-    return version
+    return Installed(versions[0], versions[1] if len(versions) > 1 else None)
 
 
 def interpreter_of(program: Path) -> list[str]:
