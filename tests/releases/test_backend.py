@@ -102,6 +102,8 @@ def test_good_values_are_taken(release: str, name: str, value: Any) -> None:
         ("0.16.0", "max_attention_window_size", "4096,1_0", "expected whole numbers", None),
         ("0.16.0", "max_attention_window_size", [10**30], "expected whole numbers", None),
         ("0.16.0", "participant_ids", "1,٣", "expected numbers, separated by", None),
+        ("0.16.0", "medusa_choices", "\ud800", "some text without control characters", None),
+        ("0.16.0", "medusa_choices", "{0}\0", "some text without control characters", None),
         ("0.16.0", "gpu_weights_percent", "0_1", "expected a number", None),
         ("0.16.0", "gpu_weights_percent", 1.5, "expected a number at least 0 and at most 1", None),
         ("0.16.0", "gpu_weights_percent", float("nan"), "expected a number", None),

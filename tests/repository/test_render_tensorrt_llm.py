@@ -276,3 +276,11 @@ def test_the_gateway_knows_the_line_and_the_engines_limits(
     assert value["dialect"] == "tensorrt_llm"
     assert value["limits"] == {"max_batch_size": 5, "max_input_len": 33, "max_seq_len": 77}
     assert (value["unserved_inputs"], value["input_aliases"]) == ([], aliases)
+
+
+@pytest.mark.parametrize("built", [{"max_seq_len": 1}, {"max_seq_len": 2**40}, {"max_batch_size": 2**31 - 1}])
+def test_an_engine_that_no_gateway_can_serve_is_named(tmp_path: Path, built: dict[str, Any]) -> None:
+    version = make_model("0.16.0").resolved(3)
+    engine = write_trtllm_engine(tmp_path / "engine", "0.16.0", **built)
+    with pytest.raises(RepositoryError, match="no gateway can serve that"):
+        ServedVersion.of(version, engine, make_tokenizer(tmp_path / "tokenizer"))

@@ -92,6 +92,16 @@ def test_llmapi_takes_a_release_of_the_table(tmp_path: Path) -> None:
             "engine_args.distributed_executor_backend",
             "is 'my.Executor'; expected one of mp, ray, uni",
         ),
+        (
+            '{kind: vllm, engine_args: {a: {b: "\\ud800"}}}',
+            "engine_args.a",
+            "expected text of whole Unicode characters",
+        ),
+        (
+            '{kind: vllm, engine_args: {a: {"\\ud800": 1}}}',
+            "engine_args.a",
+            "expected text of whole Unicode characters",
+        ),
         ("{kind: vllm, engine_args: {seed_: .inf}}", "engine_args.seed_", "expected a value that JSON can hold"),
         ("{kind: vllm, engine_args: {'--dtype': a}}", "engine_args.--dtype", "expected the name of an option"),
         ("{kind: vllm, gpus: [0], tensor_parallel_size: 2}", "gpus", "is [0], 1 GPUs; expected 2"),

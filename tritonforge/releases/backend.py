@@ -222,7 +222,7 @@ def _expected(parameter: Parameter, text: str) -> str | None:
             is_list = all(item.isascii() and item.strip().isdecimal() for item in re.split("[,;]", text))
             return None if is_list else "numbers, separated by commas or semicolons"
         case _:
-            return None if text.strip() else "some text"
+            return None if text.strip() and text.isprintable() else "some text without control characters"
 
 
 def _is_number(parameter: Parameter, text: str, *, whole: bool) -> bool:

@@ -57,13 +57,13 @@ class BuildOption:
             return None if isinstance(value, bool) else "expected true or false: the option takes no value"
         if self.type == "list":
             items = value if isinstance(value, (list, tuple)) else [value]
-            right = bool(items) and all(isinstance(item, str) and item for item in items)
+            right = bool(items) and all(_is_word(item) for item in items)
             right = right and all(item in allowed for item in items if allowed)
         elif self.type == "int":
             right = isinstance(value, int) and not isinstance(value, bool) and value >= 0
             right = right and (not allowed or value in allowed)
         else:
-            right = isinstance(value, str) and bool(value) and (not allowed or value in allowed)
+            right = _is_word(value) and (not allowed or value in allowed)
         return None if right else f"expected {self._expected(allowed)}"
 
     def words(self, value: Value) -> tuple[str, ...]:
@@ -80,7 +80,15 @@ class BuildOption:
     def _expected(self, allowed: Sequence[int | str]) -> str:
         if allowed:
             return f"one of {', '.join(map(str, allowed))}"
-        return {"int": "a whole number from 0", "list": "text, or a list of texts"}.get(self.type, "text")
+        if self.type == "int":
+            return "a whole number from 0"
+        kind = "text, or a list of texts" if self.type == "list" else "text"
+        return f"{kind}, without control characters and a '-' at its start"
+
+
+def _is_word(value: object) -> bool:
+    """Whether a command line can carry a value: one that begins with a dash would be read as an option of its own."""
+    return isinstance(value, str) and value != "" and value.isprintable() and not value.startswith("-")
 
 
 def build_options(release: Release) -> Mapping[str, BuildOption]:

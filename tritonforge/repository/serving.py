@@ -6,6 +6,8 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
+from pydantic import ValidationError
+
 from tritonforge.artifacts import EngineArtifact, TokenizerArtifact
 from tritonforge.errors import RepositoryError
 from tritonforge.formats.trtllm_engine import read_engine_folder
@@ -44,7 +46,12 @@ class ServedVersion:
 
     @classmethod
     def of(cls, version: ResolvedVersion, engine: EngineArtifact, tokenizer: TokenizerArtifact) -> ServedVersion:
-        """The gateway's view of a version that was just built."""
+        """The gateway's view of a version that was just built.
+
+        Raises:
+            BuildError, CorruptFile: The folder of a TensorRT-LLM engine is not whole.
+            RepositoryError: Such an engine takes no prompt, or more than any gateway serves.
+        """
         return cls(
             number=version.number,
             engine_kind=engine.kind,
@@ -98,11 +105,18 @@ def _limits(version: ResolvedVersion, engine: EngineArtifact) -> LimitsSpec:
     if engine.kind != TENSORRT_LLM:
         return version.limits
     info = read_engine_folder(engine.path)
-    return LimitsSpec(
-        max_batch_size=info.max_batch_size,
-        max_seq_len=info.max_seq_len,
-        max_input_len=min(info.max_input_len, info.max_seq_len - 1),
-    )
+    try:
+        return LimitsSpec(
+            max_batch_size=info.max_batch_size,
+            max_seq_len=info.max_seq_len,
+            max_input_len=min(info.max_input_len, info.max_seq_len - 1),
+        )
+    except ValidationError as error:
+        raise RepositoryError(
+            f"{engine.path}: the engine takes {info.max_batch_size} requests of {info.max_seq_len} tokens; no gateway "
+            f"can serve that ({error.errors()[0]['msg']})",
+            hint="build it with other limits",
+        ) from error
 
 
 def read_served(gateway: Path) -> list[ServedVersion]:

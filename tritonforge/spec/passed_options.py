@@ -29,7 +29,9 @@ def _check_name(name: str) -> str:
 
 def _check_json(value: Any) -> Any:
     try:
-        json.dumps(value, allow_nan=False)
+        json.dumps(value, allow_nan=False, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise ValueError("expected text of whole Unicode characters") from None
     except (TypeError, ValueError, RecursionError):
         raise ValueError(
             "expected a value that JSON can hold: text, finite numbers, true, false, lists, mappings"
