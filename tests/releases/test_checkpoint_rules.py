@@ -90,6 +90,39 @@ def test_a_rule_holds_for_its_lines_only(facts: dict[str, object], refused_in: t
         assert bool(refusals) == (first <= version_key(line) <= last), (line, refusals)
 
 
+@pytest.mark.parametrize(
+    ("facts", "text", "noted_in"),
+    [
+        ({"precision": "int8_smoothquant"}, "a preview of TensorRT-LLM 0.16", ("0.17", "1.2")),
+        ({"precision": "int8_smoothquant", "family": "chatglm"}, "a preview of TensorRT-LLM 0.16", ("0.17", "1.2")),
+        ({"precision": "int8_smoothquant"}, "as TensorRT-LLM 0.12, 0.14 and", ("0.9", "0.11")),
+        ({"kv_heads_repeated": True, "attention_bias": True}, "heads with biases are repeated", ("0.14", "0.16")),
+        ({"tied": True}, "fails on the last stage of a tied model", ("0.16", "1.2")),
+        ({"tied": True, "pp_above_1": False}, "fails where it is not stored", ("0.12", "0.15")),
+    ],
+)
+def test_a_note_is_given_for_its_lines_only(facts: dict[str, object], text: str, noted_in: tuple[str, str]) -> None:
+    first, last = (version_key(line) for line in noted_in)
+    for line in all_lines():
+        notes = judge(find_release(f"{line}.0"), {**FACTS, "tp_above_1": False, **facts}, VALUES).notes
+        assert any(text in note for note in notes) == (first <= version_key(line) <= last), (line, notes)
+
+
+@pytest.mark.parametrize(
+    ("name", "evidence"),
+    [
+        ("ChatGLM in stages", "inferred"),
+        ("query heads do not divide", "read"),
+        ("key and value heads neither divide nor repeat", "read"),
+        ("SmoothQuant of a later line", "inferred"),
+        ("repeated heads with biases", "run"),
+        ("tied embedding in stages", "read"),
+    ],
+)
+def test_a_rule_is_marked_no_stronger_than_it_is_known(name: str, evidence: str) -> None:
+    assert {rule.name: rule.evidence for rule in checkpoint_rules()}[name] == evidence
+
+
 def test_config_json_of_a_line_has_its_features() -> None:
     chatglm, llama = {"rope_ratio", "chatglm_for_causal_lm"}, {"kv_dtype", "flat_moe", "exclude_lm_head"}
     for release, expected in {

@@ -1,6 +1,6 @@
 """Rounding weights to 8-bit integers with one scale for each output channel or one for a whole tensor. Pure.
 
-The numbers are those of TensorRT-LLM's converter (0.12 to 0.16, run on a CPU), which computes scales in the dtype of
+The numbers follow TensorRT-LLM's converter (0.16.0.dev2024112600, run on a CPU), which computes scales in the dtype of
 the weights: a quotient ``127 / x`` is there a reciprocal, rounded, times 127, rounded again.
 """
 
