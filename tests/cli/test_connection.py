@@ -85,3 +85,14 @@ def test_a_repository_that_is_named_counts_more_than_the_variable(
     monkeypatch.setenv("TRITONFORGE_URL", "127.0.0.1:1")
     assert run(["status", "--repository", str(tmp_path)]) == 6
     assert "no server serves" in capsys.readouterr().err
+
+
+def test_load_takes_an_address_and_the_repository_that_is_served_there(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    both = ["--url", "127.0.0.1:1", "--repository", str(tmp_path)]
+    assert run(["load", "tiny_engine_v1", *both, "--timeout", "5"]) == 7
+    assert "was not checked" not in capsys.readouterr().err
+    assert run(["load", "tiny_engine_v1", "--url", "127.0.0.1:1", "--timeout", "5"]) == 7
+    assert "note: whether tiny_engine_v1 fits the server was not checked" in capsys.readouterr().err
+    assert run(["status", *both]) == 2

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +19,7 @@ from tritonforge.errors import ConnectFailed, EngineMismatch
 from tritonforge.pipeline.compatibility import Advice, EngineNeeds, ServerFacts, check_needs
 from tritonforge.pipeline.load import check_version, facts_of, load, needs_of
 from tritonforge.pipeline.machine import Gpu
+from tritonforge.pipeline.served import repository_of
 from tritonforge.releases.table import all_releases
 from tritonforge.repository.layout import PublishedVersion, find_version
 from tritonforge.repository.manifest import MANIFEST_NAME, Manifest, manifest_text
@@ -32,7 +35,7 @@ FITS = ServerFacts(triton="2.53.0", backends=("python", "tensorrtllm"), gpus=(H1
 ADVICE = Advice(Path("/srv/models"), Path("/srv/forge.yaml"))
 BUILD = "tritonforge build -f /srv/forge.yaml --model tiny --version 2 --replace"
 RUN = (
-    "docker run --rm --gpus all --network host --shm-size 2g -v /srv/models:/models "
+    "docker run --rm --gpus all --network host --shm-size 2g -v /srv/models:/models:ro "
     "nvcr.io/nvidia/tritonserver:24.12-trtllm-python-py3 tritonserver --model-repository /models "
     "--model-control-mode explicit --load-model tiny_engine_v2 --load-model tiny"
 )
@@ -292,8 +295,64 @@ def test_the_embedded_server_is_known_by_its_address(published: PublishedVersion
         load(FakeServer("2.51.0", address.grpc_url), "tiny_engine_v2", repository=repository)
 
 
-def test_an_engine_of_several_ranks_is_not_started_as_one_process_without_a_word() -> None:
+def test_an_engine_of_several_ranks_is_started_with_a_worker_for_each() -> None:
     with pytest.raises(EngineMismatch) as caught:
         check_needs(replace(NEEDS, ranks=2), replace(FITS, backends=("python",)), ADVICE)
 
-    assert str(caught.value.hint).endswith("(with its 2 ranks as the notes in the engine's config.pbtxt say)")
+    orchestrator = "-e TRTLLM_ORCHESTRATOR=1 -e TRTLLM_ORCHESTRATOR_SPAWN_PROCESSES=1"
+    command, comment = str(caught.value.hint).split("  # ")
+    assert command == f"run it with: {RUN.replace('-v ', f'{orchestrator} -v ')}"
+    assert comment.endswith("read in upstream's launch script, not run")
+
+
+@pytest.mark.parametrize(
+    ("needs", "problem", "image"),
+    [
+        (
+            EngineNeeds("tiny", 2, "llmapi", backend="python", release="1.0.0", ranks=2),
+            "it needs TensorRT-LLM 1.0.0, and the embedded server has python only",
+            "nvcr.io/nvidia/tritonserver:25.10-trtllm-python-py3",
+        ),
+        (
+            EngineNeeds("tiny", 2, "vllm", backend="vllm"),
+            "it needs Triton's backend 'vllm', and the embedded server has python only",
+            "nvcr.io/nvidia/tritonserver:25.05-vllm-python-py3",
+        ),
+    ],
+)
+def test_engines_that_take_text_run_in_their_containers_only(needs: EngineNeeds, problem: str, image: str) -> None:
+    with pytest.raises(EngineMismatch, match=problem) as caught:
+        check_needs(needs, replace(FITS, backends=("python",)), ADVICE)
+
+    words = shlex.split(str(caught.value.hint).partition(": ")[2], comments=True)
+    assert words[words.index("/srv/models:/srv/models:ro") + 1] == image
+    assert "-e" not in words, "the LLM API starts a process for each GPU by itself"
+
+
+def test_of_a_server_whose_repository_is_not_known_nothing_is_checked_with_a_word() -> None:
+    server, notes = FakeServer("2.52.0"), []
+
+    load(server, "tiny_engine_v2", repository=None, on_event=notes.append)
+    load(server, "tiny", repository=None, on_event=notes.append)
+
+    assert server.loaded == ["tiny_engine_v2", "tiny"]
+    (note,) = notes
+    assert "whether tiny_engine_v2 fits the server was not checked" in note
+    assert "--repository" in note
+
+
+def test_the_repository_of_a_server_that_runs_here_is_found(published: PublishedVersion) -> None:
+    repository = published.folder.parents[1]
+    argv = [sys.executable, "-c", "input()", f"--model-repository={repository}"]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE) as process:
+        address = ServerAddress("127.0.0.1", 5001, 5000, 5002)
+        write_state(repository, ServerState(address, process.pid, process_start(process.pid) or 0, Path("log")))
+        try:
+            with pytest.raises(EngineMismatch, match="the embedded server has python only"):
+                load(FakeServer("2.51.0", "localhost:5001"), "tiny_engine_v2", repository=None)
+            assert repository_of("http://127.0.0.1:5000") == repository
+            assert repository_of("localhost:5002") is None
+            assert repository_of("gpu-box:5001") is None
+        finally:
+            process.communicate(b"\n")
+    assert repository_of("localhost:5001") is None

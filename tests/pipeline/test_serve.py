@@ -9,6 +9,7 @@ import pytest
 
 from tests.pipeline.builds import INT8, build, write_spec
 from tests.support.standin_tool import install_standin
+from tritonforge.cli.main import run
 from tritonforge.errors import EngineMismatch
 from tritonforge.pipeline.serve import serve, with_engines
 from tritonforge.server.options import ServerOptions
@@ -69,6 +70,44 @@ def test_serving_everything_says_how_the_rest_is_served(mixed: Path, started: li
 
     assert str(caught.value.hint).endswith(f"the rest is served by: tritonforge serve {mixed} --model tiny")
     assert started == []
+
+
+def test_engines_that_take_text_are_not_taken_for_runnable_here(
+    tiny_llama: Path, tmp_path: Path, started: list
+) -> None:
+    texts = '1: {engine: {kind: vllm}}\n      2: {engine: {kind: llmapi, release: "1.0.0"}}'
+    build(write_spec(tmp_path, tiny_llama, versions=texts))
+
+    for models in (None, ("tiny",)):
+        with pytest.raises(EngineMismatch) as caught:
+            serve(tmp_path / "models", options=ServerOptions(models=models))
+        assert "tritonforge serve" not in str(caught.value.hint)
+    assert started == []
+
+
+def test_a_build_says_how_each_kind_is_served(mixed: Path, tiny_llama: Path) -> None:
+    result = build(mixed.parent / "forge.yaml")
+
+    ours, container = result.start
+    assert ours == f"tritonforge serve {mixed} --model tiny"
+    assert container == (
+        f"docker run --rm --gpus all --network host --shm-size 2g -v {mixed}:{mixed}:ro "
+        f"nvcr.io/nvidia/tritonserver:24.12-trtllm-python-py3 tritonserver --model-repository {mixed} "
+        f"--model-control-mode explicit --load-model gpu_engine_v1 --load-model tiny_engine_v1 --load-model gpu "
+        f"--load-model tiny"
+    )
+
+
+def test_the_advice_after_a_build_is_what_can_be_done(
+    tiny_llama: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spec = write_spec(tmp_path, tiny_llama, versions="1: {engine: {kind: vllm}}")
+    assert run(["build", "-f", str(spec)]) == 0
+
+    shown = capsys.readouterr()
+    assert "tritonforge serve" not in shown.err
+    assert f"    docker run --rm --gpus all --network host --shm-size 2g -v {tmp_path}/models:" in shown.err
+    assert "miss" not in shown.out
 
 
 def test_what_fits_is_served_as_it_is(tiny_llama: Path, tmp_path: Path, started: list) -> None:

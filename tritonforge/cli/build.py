@@ -108,8 +108,12 @@ def _show(result: BuildResult, *, no_load: bool) -> None:
         return
     if no_load:
         say("published on disk; a server that serves it has not been told (tritonforge load)")
+    elif result.start == (ours := f"tritonforge serve {result.repository}",):
+        say(f"published on disk; no server is running (start one: {ours})")
     else:
-        say(f"published on disk; no server is running (start one: tritonforge serve {result.repository})")
+        say("published on disk; no server is running. Start one; a container needs the packages of the gateway, too:")
+        for line in result.start:
+            say(f"    {line}")
 
 
 def _show_preview(preview: Preview, *, explain: bool, whole: bool, as_json: bool) -> None:

@@ -21,11 +21,14 @@ DEFAULT_URLS = {"grpc": "localhost:8001", "http": "http://localhost:8000"}
 R = TypeVar("R")
 
 
-def server_options(default_timeout_s: float) -> Callable[[Callable[..., R]], Callable[..., R]]:
+def server_options(
+    default_timeout_s: float, *, at_both: bool = False
+) -> Callable[[Callable[..., R]], Callable[..., R]]:
     """Adds the options that name a server; the command gets a connected `client`.
 
     Args:
         default_timeout_s: Deadline of a call when --timeout is not given.
+        at_both: Whether --repository beside --url is the repository of the server at that address.
     """
 
     def decorate(command: Callable[..., R]) -> Callable[..., R]:
@@ -59,7 +62,8 @@ def server_options(default_timeout_s: float) -> Callable[[Callable[..., R]], Cal
             source = click.get_current_context().get_parameter_source("url")
             if repository is not None and source is ParameterSource.ENVIRONMENT:
                 url = None  # what was asked for just now counts more
-            with Client(choose_url(url, protocol, repository), timeout_s=timeout_s) as client:
+            asked = None if at_both and url is not None else repository
+            with Client(choose_url(url, protocol, asked), timeout_s=timeout_s) as client:
                 return command(*args, client=client, **options)
 
         return with_client

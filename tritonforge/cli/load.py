@@ -14,12 +14,13 @@ from tritonforge.pipeline.load import load
 
 @click.command()
 @click.argument("model")
-@server_options(default_timeout_s=300.0)
+@server_options(default_timeout_s=300.0, at_both=True)
 @json_option
 def command(client: Client, model: str, *, as_json: bool) -> None:
     """Load MODEL on a running server, or load it again after its folder has changed.
 
-    With --repository, an engine that another release or another GPU needs is refused before it is loaded.
+    An engine that another release or another GPU needs is refused before it is loaded. The repository of a server that
+    was started here is found; give that of any other with --repository, beside --url.
     """
     repository: Path | None = click.get_current_context().params["repository"]
     load(client, model, repository=repository, on_event=say)

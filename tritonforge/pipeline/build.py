@@ -15,6 +15,7 @@ from tritonforge.pipeline.kinds import KINDS
 from tritonforge.pipeline.load import refuse_unfit
 from tritonforge.pipeline.plan import BuildOptions, ModelPlan, VersionPlan, plan_build
 from tritonforge.pipeline.publish import publish_versions
+from tritonforge.pipeline.start import how_to_serve
 from tritonforge.pipeline.traffic import change_traffic
 from tritonforge.pipeline.weights import difference, shown, weights_in_force
 from tritonforge.places import forge_folder
@@ -62,6 +63,7 @@ class BuildResult:
         traffic: Weights by version number, by model.
         server: The server that serves the result now; None when no server took it.
         cache: How much the build cache holds afterwards; None when it was not used.
+        start: Commands that start servers for what is published, when no server took it: one for each that is needed.
     """
 
     repository: Path
@@ -69,6 +71,7 @@ class BuildResult:
     traffic: Mapping[str, Mapping[int, float]]
     server: str | None
     cache: CacheSize | None = None
+    start: tuple[str, ...] = ()
 
 
 def build_spec(
@@ -108,7 +111,8 @@ def build_spec(
     results = [result for plan in plans for result in _build_model(context, plan, options, cache, on_event)]
     traffic = {plan.model.name: weights_in_force(loaded.repository, plan.model.name) or {} for plan in plans}
     size = cache.size() if options.use_cache else None
-    return BuildResult(loaded.repository, tuple(results), traffic, options.server, size)
+    start = how_to_serve(loaded.repository) if options.server is None else ()
+    return BuildResult(loaded.repository, tuple(results), traffic, options.server, size, start)
 
 
 def cache_folder(loaded: LoadedSpec, options: BuildOptions) -> Path:

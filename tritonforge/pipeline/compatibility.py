@@ -17,9 +17,11 @@ from tritonforge.pipeline.machine import Gpu
 from tritonforge.releases.table import Container, find_release, release_of_triton, version_key
 from tritonforge.repository.layout import engine_model_name
 
-TENSORRT_LLM = "tensorrt_llm"
-# Where engines of other kinds run, for messages.
-_RUNS_IN = {"vllm": "Triton's container with vLLM, nvcr.io/nvidia/tritonserver:<year.month>-vllm-python-py3"}
+TENSORRT_LLM, VLLM, LLMAPI = "tensorrt_llm", "vllm", "llmapi"
+# Its release does not decide what it serves; this is the first whose backend has what is rendered.
+VLLM_IMAGE = "nvcr.io/nvidia/tritonserver:25.05-vllm-python-py3"
+# How one tritonserver serves engines of several ranks, as upstream's launch script has it.
+_ORCHESTRATOR = ("TRTLLM_ORCHESTRATOR=1", "TRTLLM_ORCHESTRATOR_SPAWN_PROCESSES=1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,12 +77,19 @@ class EngineNeeds:
     @property
     def container(self) -> str | None:
         """The container that it runs in; None when there is no saying."""
+        if self.kind == VLLM:
+            return VLLM_IMAGE
         if self.image is not None or self.release is None:
             return self.image
         with suppress(UnknownRelease):
             containers = find_release(self.release).containers
             return next((one.image for one in reversed(containers) if self.fits(one)), containers[-1].image)
         return None
+
+    @property
+    def host_backend(self) -> str | None:
+        """The backend by which a server is known that can run it. The LLM API is Python on what comes with another."""
+        return "tensorrtllm" if self.kind == LLMAPI else self.backend
 
     @property
     def places(self) -> tuple[int, ...]:
@@ -110,17 +119,28 @@ class Advice:
         argv = ["tritonforge", "build", "-f", path, "--model", needs.model, "--version", str(needs.number)]
         return shlex.join([*argv, "--replace"])
 
-    def run(self, needs: EngineNeeds, image: str) -> str:
-        """The command that starts a container with a version and its gateway, and what to know about it."""
+    def run(self, image: str, *engines: EngineNeeds) -> str:
+        """The command that starts a container with versions and their gateways, and what to know as a comment.
+
+        The repository is mounted to be read only: Python would write its bytecode into version folders, and a version
+        whose folder has changed is loaded again.
+
+        Args:
+            image: The container.
+            engines: What the versions need; at least one.
+        """
         repository = str(self.repository.absolute())
-        mount = needs.mount or repository
+        mount = engines[0].mount or repository
         server = ["tritonserver", "--model-repository", mount, "--model-control-mode", "explicit"]
-        models = [word for name in (needs.engine_model, needs.model) for word in ("--load-model", name)]
+        names = dict.fromkeys([*(one.engine_model for one in engines), *(one.model for one in engines)])
+        models = [word for name in names for word in ("--load-model", name)]
         docker = ["docker", "run", "--rm", "--gpus", "all", "--network", "host", "--shm-size", "2g"]
-        command = shlex.join([*docker, "-v", f"{repository}:{mount}", image, *server, *models])
-        if needs.ranks == 1:
-            return command
-        return f"{command} (with its {needs.ranks} ranks as the notes in the engine's config.pbtxt say)"
+        has_ranks = any(one.kind == TENSORRT_LLM and one.ranks > 1 for one in engines)
+        env = [word for variable in _ORCHESTRATOR if has_ranks for word in ("-e", variable)]
+        command = shlex.join([*docker, *env, "-v", f"{repository}:{mount}:ro", image, *server, *models])
+        if has_ranks:
+            return f"{command}  # starts a worker for each rank; read in upstream's launch script, not run"
+        return f"{command}  # or a later container with vLLM" if image == VLLM_IMAGE else command
 
 
 def check_needs(needs: EngineNeeds, server: ServerFacts, advice: Advice) -> tuple[str, ...]:
@@ -151,15 +171,16 @@ def refuse(needs: EngineNeeds, problem: str, *, hint: str) -> NoReturn:
 
 
 def _check_backend(needs: EngineNeeds, server: ServerFacts, advice: Advice) -> None:
-    if server.backends is None or needs.backend is None or needs.backend in server.backends:
+    if server.backends is None or needs.host_backend is None or needs.host_backend in server.backends:
         return
-    where = _RUNS_IN.get(needs.kind, f"a server with the backend {needs.backend!r}")
+    where = f"a server with the backend {needs.backend!r}"
     if needs.container is not None:
-        where = advice.run(needs, needs.container)
+        where = advice.run(needs.container, needs)
+    what = f"TensorRT-LLM {needs.release}" if needs.kind == LLMAPI else f"Triton's backend {needs.backend!r}"
     found = ", ".join(server.backends)
     refuse(
         needs,
-        f"it needs Triton's backend {needs.backend!r}, and the embedded server has {found} only",
+        f"it needs {what}, and the embedded server has {found} only",
         hint=f"run it with: {where}",
     )
 
@@ -188,7 +209,7 @@ def _check_release(needs: EngineNeeds, server: ServerFacts, advice: Advice) -> I
             needs,
             f"it is for TensorRT-LLM {release}; the server runs Triton {server.triton}, whose container carries "
             f"TensorRT-LLM {' or '.join(carried)}",
-            hint=again if image is None else f"run it with: {advice.run(needs, image)}; or {again}",
+            hint=again if image is None else f"run it with: {advice.run(image, needs)}; or {again}",
         )
 
 
@@ -213,7 +234,7 @@ def _check_tensorrt(needs: EngineNeeds, release: str, triton: str, advice: Advic
         needs,
         f"it is compiled with TensorRT {needs.tensorrt}; the server runs Triton {triton}, whose container has TensorRT "
         f"{found}",
-        hint=again if image is None else f"run it with: {advice.run(needs, image)}; or {again}",
+        hint=again if image is None else f"run it with: {advice.run(image, needs)}; or {again}",
     )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path, PurePosixPath
-from urllib.parse import urlsplit
 
 from tritonforge.client import Client
 from tritonforge.errors import ClientError, TritonforgeError
@@ -20,13 +19,13 @@ from tritonforge.pipeline.compatibility import (
 )
 from tritonforge.pipeline.machine import Machine
 from tritonforge.pipeline.plan import BuildOptions, ModelPlan, VersionPlan
+from tritonforge.pipeline.served import LOOPBACK, host_of, is_at, repository_of
 from tritonforge.repository.layout import CONFIG_NAME, PublishedVersion, find_version, split_engine_model_name
 from tritonforge.repository.pbtxt import parameter_of, read_config
 from tritonforge.server.embedded import BACKENDS
 from tritonforge.server.state import running_server
 from tritonforge.spec.load import LoadedSpec
 
-LOOPBACK = ("localhost", "127.0.0.1", "::1")
 # Triton's backend of each kind that is not a Python model.
 _BACKENDS = {"tensorrt_llm": "tensorrtllm", "vllm": "vllm"}
 
@@ -39,7 +38,8 @@ def load(
     Args:
         client: The server.
         model: Name of a Triton model.
-        repository: The repository that it serves, as far as that is at hand here; None checks nothing.
+        repository: The repository that it serves, as far as that is at hand here; None takes that of a server which
+            was started here, and else checks nothing.
         timeout_s: Seconds that the server may take; the client's own limit when None.
         on_event: Called with what could not be checked.
 
@@ -47,7 +47,13 @@ def load(
         EngineMismatch: The engine does not fit the server or its GPU; nothing was loaded.
         ClientError: The server refused it, with its reason.
     """
-    if repository is not None:
+    repository = repository or repository_of(client.url)
+    if repository is None and split_engine_model_name(model) is not None:
+        on_event(
+            f"note: whether {model} fits the server was not checked, for its repository is not known: give it with "
+            f"--repository"
+        )
+    elif repository is not None:
         for version in engines_of(repository, [model]):
             facts = facts_of(client, repository, needs_of(version))
             for note in check_version(version, facts, Advice(repository)):
@@ -128,8 +134,8 @@ def facts_of(client: Client, repository: Path, needs: EngineNeeds) -> ServerFact
         needs: What the engine needs.
     """
     address = running_server(repository)
-    is_embedded = address is not None and client.url in (address.grpc_url, address.http_url)
-    sees_our_gpus = needs.kind == TENSORRT_LLM and not is_embedded and _host_of(client.url) in LOOPBACK
+    is_embedded = address is not None and is_at(client.url, address)
+    sees_our_gpus = needs.kind == TENSORRT_LLM and not is_embedded and host_of(client.url) in LOOPBACK
     return ServerFacts(
         triton=None if needs.release is None else _triton_of(client),
         backends=BACKENDS if is_embedded else None,
@@ -171,7 +177,3 @@ def _triton_of(client: Client) -> str | None:
         return client.metadata().version or None
     except ClientError:
         return None  # what is the matter is said when it is asked to load
-
-
-def _host_of(url: str) -> str | None:
-    return urlsplit(url if "://" in url else f"//{url}").hostname
