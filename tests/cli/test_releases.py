@@ -49,8 +49,8 @@ def test_a_release_shows_its_containers_and_options(capsys: pytest.CaptureFixtur
     assert "Options of trtllm-build 0.16.0" in text
     for name in build_options(find_release("0.16.0")):
         assert f" {name} " in text
-    assert "run: the release's own argument parser was run" in text
     assert "inferred:" not in text
+    assert "run: the release's own argument parser was run" in printed(capsys, "0.14.0")
 
 
 def test_what_was_not_seen_is_said_to_be_inferred(capsys: pytest.CaptureFixture[str]) -> None:
@@ -60,6 +60,12 @@ def test_what_was_not_seen_is_said_to_be_inferred(capsys: pytest.CaptureFixture[
     assert "inferred" in row
     assert "inferred: nothing of this line was seen" in text
     assert "25.05" not in text
+
+
+def test_a_line_whose_preview_was_run_does_not_claim_the_release(capsys: pytest.CaptureFixture[str]) -> None:
+    text = " ".join(printed(capsys, "0.16.0", "--options").split())
+    assert "preview: the argument parser of a preview of this line was run (0.16.0.dev2024112600)" in text
+    assert "the release's own argument parser was run" not in text
 
 
 def test_options_as_json_say_since_default_and_evidence(capsys: pytest.CaptureFixture[str]) -> None:

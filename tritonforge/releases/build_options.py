@@ -10,11 +10,12 @@ from tritonforge.releases.files import read_data
 from tritonforge.releases.table import Release, all_lines, spans, version_key
 
 OptionType = Literal["int", "text", "choice", "switch", "flag", "list"]
-Evidence = Literal["run", "read", "inferred"]
+Evidence = Literal["run", "preview", "read", "inferred"]
 Value = bool | int | str | Sequence[str]
 SWITCH = ("enable", "disable")
 EVIDENCE: Mapping[Evidence, str] = {
     "run": "the release's own argument parser was run",
+    "preview": "the argument parser of a preview of this line was run (0.16.0.dev2024112600), not that of the release",
     "read": "read in upstream's source of that time; which release it went into is not certain",
     "inferred": "nothing of this line was seen; concluded from those beside it",
 }
@@ -31,7 +32,7 @@ class BuildOption:
         default: What the release takes without it; None when that follows from other things or is not known.
         default_either: Possible defaults where it is not known which one the release has.
         aliases: Other names that the release takes for it.
-        evidence: run (the release's own parser), read (source text of that time) or inferred.
+        evidence: run (the release's own parser), preview (that of a preview), read (source of that time) or inferred.
         note: What else there is to know.
         key: Key of forge.yaml that speaks of it, when there is one.
         reserved: Why a specification cannot give it; None when it can.

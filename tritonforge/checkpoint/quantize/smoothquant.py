@@ -1,9 +1,9 @@
 """SmoothQuant: 8-bit weights and activations, with the tensors that TensorRT-LLM's plugins read.
 
-The operations are those of its own converter: for Llama of 0.12, 0.14 and 0.16.0.dev2024112600, which agree, for ChatGLM
-of 0.14. One case of its output (Llama, per channel and per token, 0.16.0.dev2024112600) is matched to the bit, the other
-modes were compared with the same operations in PyTorch. That is why weights pass through the dtypes that they have
-there: a Llama is loaded as float16 whatever it is stored in.
+The operations are those of its own converter: for Llama of 0.12, 0.14 and 0.16.0.dev2024112600, which agree, for
+ChatGLM of 0.14. One case of its output (Llama, per channel and per token, 0.16.0.dev2024112600) is matched to the bit,
+the other modes were compared with the same operations in PyTorch. That is why weights pass through the dtypes that they
+have there: a Llama is loaded as float16 whatever it is stored in.
 """
 
 from __future__ import annotations
