@@ -4,21 +4,28 @@ from __future__ import annotations
 
 import json
 import shutil
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pytest
 import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.repository.specs import make_tokenizer
 from tests.support.checkpoints import write_llama
+from tritonforge.artifacts import EngineArtifact
 from tritonforge.engine.served_checkpoint import prepare_served
+from tritonforge.repository.engine_source import EngineSource
 from tritonforge.repository.lint import Severity, lint
 from tritonforge.repository.manifest import Manifest
 from tritonforge.repository.pbtxt import parameter_of, read_config
 from tritonforge.repository.render import render_engine, render_gateway
 from tritonforge.repository.serving import ServedVersion, read_served
+from tritonforge.repository.text_engines import llmapi_context
 from tritonforge.spec.model import ModelSpec
+
+SAME_EXAMPLES = settings(max_examples=100, deadline=None, derandomize=True, database=None)
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "text_engines"
 ENGINES: dict[str, dict[str, Any]] = {
@@ -156,3 +163,14 @@ def regenerate(out: Path) -> None:
         (GOLDEN / kind).mkdir(parents=True, exist_ok=True)
         for name in ("config.pbtxt", "3/model.json" if kind == "vllm" else "3/model.yaml"):
             shutil.copyfile(folder / name, GOLDEN / kind / Path(name).name)
+
+
+@SAME_EXAMPLES
+@given(st.text(st.sampled_from("\x00\x07\x85\u2028\u2029\ufeff\n\r\t 'a\"#:-{é👋0"), max_size=8))
+def test_texts_reach_the_llm_api_as_they_are_written(text: str) -> None:
+    engine = {**ENGINES["llmapi"], "llm_args": {"a": text, "b": [{text: text}]}}
+    version = model_of("llmapi", versions={3: {"engine": engine}}).resolved(3)
+    source = EngineSource(version, EngineArtifact(Path("/"), "llmapi", (), 1, 0), f"/{text}", with_histograms=False)
+    arguments = yaml.safe_load(llmapi_context(source).arguments)
+    assert (arguments["a"], arguments["b"]) == (text, [{text: text}])
+    assert arguments["model"] == str(PurePosixPath(f"/{text}", "checkpoint"))

@@ -12,6 +12,7 @@ from jsonschema import Draft202012Validator
 
 from tests.spec.examples import TENSORRT_LLM, TWO_VERSIONS
 from tritonforge.errors import SpecError
+from tritonforge.spec.document import read_document
 from tritonforge.spec.dump import dump_spec
 from tritonforge.spec.forge import ForgeSpec
 from tritonforge.spec.load import load_spec
@@ -160,3 +161,11 @@ def test_any_bytes_give_a_specification_error(tmp_path_factory: pytest.TempPathF
     path.write_bytes(content)
     with pytest.raises(SpecError):
         load_spec(path)
+
+
+@pytest.mark.parametrize("text", ["a\n'\x85:-", '"😀\x85', "'null\x85'\u2028", "\u2029 a: 'b'\n", "你好\u2028: 👋"])
+def test_texts_with_separators_of_lines_survive(text: str) -> None:
+    engine = {"kind": "vllm", "engine_args": {"a": text, "b": {text: [text]}}}
+    model = {"name": "a", "checkpoint": "./c", "versions": {1: {"engine": engine}}}
+    spec = ForgeSpec.model_validate({"schema": 1, "repository": "./r", "models": [model]})
+    assert ForgeSpec.model_validate(read_document(dump_spec(spec)).value) == spec

@@ -151,7 +151,8 @@ def llmapi_context(source: EngineSource) -> TextEngineContext:
         instance_groups=(InstanceGroupSpec(kind="KIND_CPU", count=1),),
         parameters=parameters,
         tensors=(LLMAPI_INPUTS, LLMAPI_OUTPUTS),
-        arguments=yaml.safe_dump(arguments, sort_keys=False, allow_unicode=True, default_flow_style=False),
+        # Escapes beyond ASCII: PyYAML writes U+0085 and its like as line breaks, and reads something else.
+        arguments=yaml.safe_dump(arguments, sort_keys=False, allow_unicode=False, default_flow_style=False),
         with_histograms=source.with_histograms or knows_histograms,
     )
 
