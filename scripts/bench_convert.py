@@ -88,12 +88,24 @@ def main() -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--layers", type=int, default=4, help="layers of the checkpoint (32 are Llama-2-7B)")
-    parser.add_argument("--passes", type=int, default=5, help="measured passes, after one that warms up")
+    parser.add_argument("--layers", type=_count, default=4, help="layers of the checkpoint (32 are Llama-2-7B)")
+    parser.add_argument("--passes", type=_count, default=5, help="measured passes, after one that warms up")
     parser.add_argument("--cases", nargs="+", choices=CASES, default=["tp1", "tp2", "float16"], help="conversions")
-    parser.add_argument("--work", type=Path, help="folder for the files; by default that for temporary ones")
+    parser.add_argument("--work", type=_folder, help="folder for the files; by default that for temporary ones")
     parser.add_argument("--json", action="store_true", help="print the results as JSON at the end")
     return parser
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"is {text!r}; expected a whole number from 1")
+    return int(text)
+
+
+def _folder(text: str) -> Path:
+    if not Path(text).is_dir():
+        raise argparse.ArgumentTypeError(f"{text}: no such folder")
+    return Path(text)
 
 
 def _layers_that_fit(layers: int, work: Path, cases: Sequence[str]) -> int:
