@@ -307,6 +307,18 @@ def test_sequences_beyond_the_models_positions_are_refused_before_any_work(
     assert preview(spec_of(tmp_path, checkpoint, more=f"    limits: {{max_seq_len: {longest}}}\n")).commands
 
 
+def test_what_is_refused_of_a_version_names_its_place_in_the_specification(tmp_path: Path) -> None:
+    checkpoint = write_llama(tmp_path / "checkpoint")
+    spec = spec_of(tmp_path, checkpoint, f"{engine()}\n      2: {engine(tensor_parallel=3)}")
+
+    with pytest.raises(UnsupportedModel) as caught:
+        preview(spec)
+
+    assert str(caught.value).startswith(f"{spec}:8: models[0].versions.2.engine: {checkpoint} (LlamaForCausalLM) on ")
+    assert caught.value.message == str(caught.value)
+    assert caught.value.hint == "choose --tp 1, 2 or 4 (tensor_parallel in forge.yaml)"
+
+
 def test_several_copies_of_an_engine_are_refused_before_any_work(tmp_path: Path) -> None:
     more = LIMITS + "    serving: {instance_group: [{count: 2}]}\n"
     spec = spec_of(tmp_path, write_llama(tmp_path / "checkpoint"), more=more)

@@ -33,7 +33,7 @@ from tests.spec.tensorrt_llm_blocks import ENGINE, RANGES, block, line
             "0.16.0",
             "{bogus_flag: true}",
             "bogus_flag",
-            "`tritonforge releases 0.16.0 --options` lists them, among them",
+            "`tritonforge releases 0.16.0 --options` lists them, among them use_fused_mlp, log_level, strip_plan",
         ),
         ("0.16.0", "{max_batch_size: 9}", "max_batch_size", "has a key of its own; expected limits.max_batch_size"),
         ("0.16.0", "{context_fmha: enable}", "context_fmha", "has a key of its own; expected plugins.context_fmha"),

@@ -22,6 +22,11 @@ class TritonforgeError(Exception):
         self.message = message
         self.hint = hint
 
+    def place(self, where: str) -> None:
+        """Name in front of the message where somebody wrote what it is about; for a caller that knows."""
+        self.message = f"{where}: {self.message}"
+        self.args = (self.message,)
+
 
 def did_you_mean(name: str, known: Sequence[str]) -> str | None:
     """The sentence that points from a misspelt name to the nearest known one, or None when nothing is near."""

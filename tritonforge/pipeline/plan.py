@@ -9,7 +9,7 @@ from typing import Literal
 
 from tritonforge.artifacts import digest_of
 from tritonforge.checkpoint.source import SourceCheckpoint
-from tritonforge.errors import RepositoryError, SpecError, did_you_mean
+from tritonforge.errors import BuildError, CheckpointError, RepositoryError, SpecError, ToolMissing, did_you_mean
 from tritonforge.pipeline.as_it_is import is_as_it_is
 from tritonforge.pipeline.context import BuildContext
 from tritonforge.pipeline.differences import differences
@@ -169,7 +169,13 @@ def plan_recipe(context: BuildContext, version: ResolvedVersion, source: SourceC
         CheckpointError: The checkpoint cannot be converted as the spec asks for.
     """
     ingredients = Ingredients(version, source, digest, context.loaded.resolve, context.machine)
-    return KINDS[version.engine.kind].plan(ingredients)
+    try:
+        return KINDS[version.engine.kind].plan(ingredients)
+    except ToolMissing:
+        raise  # whatever is written
+    except (BuildError, CheckpointError, SpecError) as error:
+        error.place(context.loaded.place_of_engine(version.model_name, version.number))
+        raise
 
 
 def refuse_changed(plans: Collection[VersionPlan]) -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from tritonforge.errors import SpecInvalid, SpecNotFound
-from tritonforge.spec.document import Problem, read_document
+from tritonforge.errors import SpecError, SpecInvalid, SpecNotFound
+from tritonforge.spec.document import KeyPath, Problem, read_document
 from tritonforge.spec.forge import ForgeSpec
 from tritonforge.spec.problems import dotted, problems_of, shown
 
@@ -41,6 +41,16 @@ class LoadedSpec:
     def resolve(self, written: str) -> Path:
         """The absolute path of a path as written in the file; ``~`` is the home folder."""
         return self.folder / Path(written).expanduser()
+
+    def place_of_engine(self, model: str, version: int) -> str:
+        """Where the engine of a version is written, for messages: file, line and key."""
+        index = [one.name for one in self.spec.models].index(model)
+        key: KeyPath = ("models", index, "versions", str(version), "engine")
+        try:
+            line = f":{read_document(_text(self.path)).line_of(key)}"
+        except SpecError:  # gone or changed since it was read
+            line = ""
+        return f"{self.path}{line}: {dotted(key)}"
 
 
 def load_spec(path: Path) -> LoadedSpec:

@@ -72,7 +72,8 @@ def _absent(name: str, known: Mapping[str, BuildOption], release: Release) -> st
         return found
     near = did_you_mean(name, all_option_names())
     if near is None:
-        nearest = ", ".join(get_close_matches(name, list(known), n=_NEAREST, cutoff=0))
+        free = [option.name for option in known.values() if option.key is None and option.reserved is None]
+        nearest = ", ".join(get_close_matches(name, free, n=_NEAREST, cutoff=0))
         near = f"`tritonforge releases {release.name} --options` lists them, among them {nearest}"
     return f"{found}; {near}"
 
