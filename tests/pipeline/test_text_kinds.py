@@ -29,8 +29,38 @@ def test_versions_of_three_kinds_are_published_and_pass_lint(
     assert run(["build", "-f", str(spec)]) == 0
     capsys.readouterr()
     assert run(["lint", str(tmp_path / "models"), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["findings"] == []
+    (finding,) = json.loads(capsys.readouterr().out)["findings"]
+    assert (finding["code"], finding["severity"]) == ("several-servers", "info")
+    assert "version 2 needs vLLM; version 3 needs TensorRT-LLM 1.0.0" in finding["message"]
     assert states(build(spec)) == {1: "unchanged", 2: "unchanged", 3: "unchanged"}
+
+
+def test_versions_for_several_servers_share_no_traffic_without_a_warning(
+    tiny_llama: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    apart = "tiny: no server can load these together: version 2 needs vLLM; version 3 needs TensorRT-LLM 1.0.0"
+    spec = write_spec(tmp_path, tiny_llama, versions=ALL)
+
+    assert run(["build", "-f", str(spec), "--dry-run"]) == 0
+    assert f"note: {apart}" in capsys.readouterr().err
+    assert run(["build", "-f", str(spec)]) == 0
+    assert f"warning: {apart}" in capsys.readouterr().err
+    for weights, is_said in ((["2=50", "3=50"], True), ([], True), (["1=1", "2=1"], False), ([], False)):
+        assert run(["traffic", str(tmp_path / "models"), "tiny", *weights]) == 0
+        assert (f"warning: {apart}" in capsys.readouterr().err) is is_said
+    assert run(["build", "-f", str(spec)]) == 0
+    assert "warning" not in capsys.readouterr().err, "nothing is built"
+
+
+def test_what_is_published_counts_when_another_version_is_built(tiny_llama: Path, tmp_path: Path) -> None:
+    build(write_spec(tmp_path, tiny_llama, versions=f"1: {VLLM}"))
+    said: list[str] = []
+
+    build(write_spec(tmp_path, tiny_llama, versions=f"2: {LLMAPI}"), on_event=said.append)
+
+    assert said[0] == (
+        "warning: tiny: no server can load these together: version 1 needs vLLM; version 2 needs TensorRT-LLM 1.0.0"
+    )
 
 
 def test_a_dry_run_shows_their_files_and_no_commands(

@@ -11,6 +11,7 @@ from tests.repository.text_engine_cases import TEXT_ENGINES_BROKEN, TEXT_ENGINES
 from tests.repository.trees import PYTHON, TENSORS, build_tree, findings_of, python_model, serving
 from tritonforge.repository.lint import lint
 from tritonforge.repository.lint.rules import MODEL_RULES, REPOSITORY_RULES
+from tritonforge.repository.manifest import Manifest, manifest_text
 
 ONNX = 'backend: "onnxruntime"\n'
 LLM = 'backend: "tensorrtllm"\n' + TENSORS
@@ -72,6 +73,17 @@ def gateway(config: str, *, engine: str = "model_transaction_policy { decoupled:
         | python_model(engine + PYTHON, name="g_engine_v1")
         | {"g/1/versions/1/serving.json": serving()}
     )
+
+
+def served_by(*engines: tuple[str, str | None], weights: dict[str, float] | None = None) -> dict[str, str]:
+    """A gateway over versions of these kinds and releases; routes is on line 2."""
+    shares = weights or {str(number): 1.0 for number in range(1, len(engines) + 1)}
+    files = python_model(routes(json.dumps({"weights": shares, "salt": "g"})) + PYTHON, name="g")
+    for number, (kind, release) in enumerate(engines, 1):
+        manifest = Manifest("g", number, kind, "c", "s", "2026-01-01T00:00:00+00:00", release=release)
+        files[f"g_engine_v{number}/{number}/forge-manifest.json"] = manifest_text(manifest)
+        files[f"g/1/versions/{number}/serving.json"] = serving(number)
+    return files
 
 
 def routes(value: str, *, decoupled: str = "model_transaction_policy { decoupled: true }\n") -> str:
@@ -219,9 +231,13 @@ BROKEN = [
     ("trtllm-model-type", {"m/config.pbtxt": LLM, "m/1/": ""}, None, "gpt_model_type is missing"),
     ("trtllm-model-type", {"m/config.pbtxt": LLM + LLM_TYPE.replace("inflight_fused_batching", "inflight"), "m/1/": ""}, 5, "'inflight'"),
     ("trtllm-parameter", {"m/config.pbtxt": LLM + 'parameters { key: "batch_scheduler_policy" value { string_value: "max" } }', "m/1/": ""}, 5, "'max'"),
+    ("unreadable", python_model(PYTHON + f'default_model_filename: "{"n" * 300}"\n'), None, "File name too long"),
     ("serving-broken", {"g/1/versions/1/serving.json": "{"}, None, "not a readable serving.json"),
     ("serving-broken", {"g/1/versions/1/serving.json": serving(vocab_size=float("inf"))}, None, "not a readable"),
     ("serving-broken", {"g/1/versions/2/serving.json": serving(1)}, None, "engine_version is 1; expected 2, the folder's name"),
+    ("several-servers", served_by(("tensorrt_llm", "0.16.0"), ("tensorrt_llm", "0.12.0")), 2, "version 1 needs TensorRT-LLM 0.16.0; version 2 needs TensorRT-LLM 0.12.0; they share the traffic"),
+    ("several-servers", served_by(("vllm", None), ("llmapi", "1.0.0")), 2, "version 1 needs vLLM; version 2 needs TensorRT-LLM 1.0.0"),
+    ("several-servers", served_by(("vllm", None), ("llmapi", "1.0.0"), weights={"1": 1, "2": 0}), 2, "not all of them have traffic"),
     ("trtllm-kv-cache", {"m/config.pbtxt": LLM, "m/1/": ""}, None, "90 %"),
     ("trtllm-kv-cache-shared", renamed(trtllm(), "a") | renamed(trtllm(), "b"), 3, "0.5 on a GPU that is also used by b"),
     ("trtllm-engine", trtllm(ranks=2), None, "rank1.engine: no such file"),
@@ -272,6 +288,19 @@ def test_every_rule_has_a_case() -> None:
     codes = {rule.code for rule in (*REPOSITORY_RULES, *MODEL_RULES)}
 
     assert codes - {case[0] for case in BROKEN} == {"dangling-link", "engine-truncated"}
+
+
+@pytest.mark.parametrize(
+    "engines",
+    [
+        [("tensorrt_llm", "1.0.0"), ("llmapi", "1.0.0"), ("openvino", None)],
+        [("vllm", None), ("vllm", None), ("openvino", None)],
+    ],
+)
+def test_versions_that_one_server_can_load_are_no_finding(
+    tmp_path: Path, engines: list[tuple[str, str | None]]
+) -> None:
+    assert findings_of(tmp_path, served_by(*engines), "several-servers") == []
 
 
 def test_broken_links_are_found_at_the_root_and_in_a_model(tmp_path: Path) -> None:

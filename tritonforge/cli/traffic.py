@@ -9,7 +9,8 @@ from pathlib import Path
 import click
 
 from tritonforge.cli.connection import grpc_url_option, server_of
-from tritonforge.cli.output import json_option, print_json, print_table
+from tritonforge.cli.output import json_option, print_json, print_table, say
+from tritonforge.pipeline.together import served_apart
 from tritonforge.pipeline.traffic import change_traffic
 from tritonforge.repository.routes import Routes
 from tritonforge.repository.traffic import read_routes
@@ -43,9 +44,12 @@ def command(
     Versions that are not named get nothing: `traffic ./model_repository smollm2 1=95 2=5`.
     """
     if weights:
-        routes = change_traffic(repository, model, _by_version(weights), server=server_of(repository, url))
+        server = server_of(repository, url)
+        routes = change_traffic(repository, model, _by_version(weights), server=server, on_event=say)
     else:
         routes = read_routes(repository, model)
+        if apart := served_apart(repository, model, [number for number, share in routes.shares.items() if share > 0]):
+            say(f"warning: {apart}")
     if as_json:
         print_json({"model": model, "weights": routes.weights, "shares": routes.shares})
     else:

@@ -16,6 +16,7 @@ from tritonforge.pipeline.load import refuse_unfit
 from tritonforge.pipeline.plan import BuildOptions, ModelPlan, VersionPlan, plan_build
 from tritonforge.pipeline.publish import publish_versions
 from tritonforge.pipeline.start import how_to_serve
+from tritonforge.pipeline.together import planned_apart
 from tritonforge.pipeline.traffic import change_traffic
 from tritonforge.pipeline.weights import difference, shown, weights_in_force
 from tritonforge.places import forge_folder
@@ -103,6 +104,9 @@ def build_spec(
     context = BuildContext.of(loaded, on_progress=on_progress)
     plans = plan_build(context, options)
     refuse_unfit(loaded, plans, options)
+    for plan in plans:
+        if plan.work and (apart := planned_apart(loaded.repository, plan)):
+            on_event(f"warning: {apart}")
     cache = BuildCache(cache_folder(loaded, options))
     for folder in (context.work, context.imports):
         sweep(folder)
@@ -174,7 +178,7 @@ def _settle_traffic(repository: Path, plan: ModelPlan, options: BuildOptions, on
     if options.traffic:
         if in_force != plan.weights:
             on_event(f"{model.name}: traffic {shown(plan.weights)}")
-            change_traffic(repository, model.name, plan.weights, server=options.server)
+            change_traffic(repository, model.name, plan.weights, server=options.server, on_event=on_event)
     elif line := difference(model, in_force):
         on_event(line)
 

@@ -13,6 +13,7 @@ from tritonforge.pipeline.explain import CacheLook, explain
 from tritonforge.pipeline.kinds import KINDS
 from tritonforge.pipeline.load import refuse_unfit
 from tritonforge.pipeline.plan import BuildOptions, VersionPlan, plan_build
+from tritonforge.pipeline.together import planned_apart
 from tritonforge.repository.ensemble import EnsembleNames
 from tritonforge.repository.layout import CONFIG_NAME, engine_model_name, serving_folder
 from tritonforge.spec.layout import GATEWAY
@@ -72,6 +73,7 @@ def preview_spec(loaded: LoadedSpec, options: BuildOptions) -> Preview:
     """Say what `build_spec` would do. Writes nothing, and raises what the build would raise before its first step."""
     models = plan_build(BuildContext.of(loaded), options)
     unknown = refuse_unfit(loaded, models, options)
+    apart = [note for model in models if (note := planned_apart(loaded.repository, model)) is not None]
     plans = [version for model in models for version in model.versions]
     cache = BuildCache(cache_folder(loaded, options))
     looks = tuple(look for plan in plans for look in explain(plan, cache)) if options.use_cache else ()
@@ -83,7 +85,7 @@ def preview_spec(loaded: LoadedSpec, options: BuildOptions) -> Preview:
         files=tuple(_files(plans)),
         traffic={plan.model.name: plan.weights for plan in models},
         cache=looks,
-        notes=(*(note for plan in plans for note in _notes(plan)), *unknown),
+        notes=(*(note for plan in plans for note in _notes(plan)), *unknown, *apart),
     )
 
 

@@ -9,6 +9,7 @@ from tritonforge.repository.lint.rules.ensemble_joints import ENSEMBLE_JOINT_RUL
 from tritonforge.repository.lint.rules.gateway import GATEWAY_RULES
 from tritonforge.repository.lint.rules.instances import INSTANCE_RULES
 from tritonforge.repository.lint.rules.layout import LAYOUT_RULES, ROOT_RULES
+from tritonforge.repository.lint.rules.servers import SERVER_RULES
 from tritonforge.repository.lint.rules.tensorrt_llm import TENSORRT_LLM_RULES
 from tritonforge.repository.lint.rules.tensorrt_llm_engine import TENSORRT_LLM_ENGINE_RULES
 from tritonforge.repository.lint.rules.tensors import TENSOR_RULES
@@ -16,7 +17,7 @@ from tritonforge.repository.lint.rules.text import TEXT_RULES
 from tritonforge.repository.lint.rules.text_engines import TEXT_ENGINE_RULES
 from tritonforge.repository.lint.rules.versions import VERSION_RULES
 
-REPOSITORY_RULES = ROOT_RULES
+REPOSITORY_RULES = (*ROOT_RULES, *SERVER_RULES)
 MODEL_RULES = (
     *LAYOUT_RULES,
     *TEXT_RULES,
