@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.repository.damaged_cases import DAMAGED
 from tests.repository.text_engine_cases import TEXT_ENGINES_BROKEN, TEXT_ENGINES_CLEAN
 from tests.repository.trees import PYTHON, TENSORS, build_tree, findings_of, python_model, serving
 from tritonforge.repository.lint import lint
@@ -231,10 +232,6 @@ BROKEN = [
     ("trtllm-model-type", {"m/config.pbtxt": LLM, "m/1/": ""}, None, "gpt_model_type is missing"),
     ("trtllm-model-type", {"m/config.pbtxt": LLM + LLM_TYPE.replace("inflight_fused_batching", "inflight"), "m/1/": ""}, 5, "'inflight'"),
     ("trtllm-parameter", {"m/config.pbtxt": LLM + 'parameters { key: "batch_scheduler_policy" value { string_value: "max" } }', "m/1/": ""}, 5, "'max'"),
-    ("unreadable", python_model(PYTHON + f'default_model_filename: "{"n" * 300}"\n'), None, "File name too long"),
-    ("serving-broken", {"g/1/versions/1/serving.json": "{"}, None, "not a readable serving.json"),
-    ("serving-broken", {"g/1/versions/1/serving.json": serving(vocab_size=float("inf"))}, None, "not a readable"),
-    ("serving-broken", {"g/1/versions/2/serving.json": serving(1)}, None, "engine_version is 1; expected 2, the folder's name"),
     ("several-servers", served_by(("tensorrt_llm", "0.16.0"), ("tensorrt_llm", "0.12.0")), 2, "version 1 needs TensorRT-LLM 0.16.0; version 2 needs TensorRT-LLM 0.12.0; they share the traffic"),
     ("several-servers", served_by(("vllm", None), ("llmapi", "1.0.0")), 2, "version 1 needs vLLM; version 2 needs TensorRT-LLM 1.0.0"),
     ("several-servers", served_by(("vllm", None), ("llmapi", "1.0.0"), weights={"1": 1, "2": 0}), 2, "not all of them have traffic"),
@@ -257,9 +254,7 @@ BROKEN = [
     ("trtllm-tensor-type", trtllm("input { name: 'temperature' data_type: TYPE_FP64 dims: [ 1 ] }\n"), 4, "'temperature' is TYPE_FP64"),
     ("trtllm-instances", trtllm("instance_group [ { kind: KIND_GPU } ]\n"), 4, "is KIND_GPU"),
     *TEXT_ENGINES_BROKEN,
-    ("manifest-broken", python_model() | {"m/1/forge-manifest.json": "{"}, None, "not a readable manifest"),
-    ("engine-missing", python_model(PYTHON + 'parameters { key: "engine_kind" value { string_value: "openvino" } }'), None, "holds no engine"),
-    ("engine-missing", python_model(PYTHON + 'parameters { key: "engine_kind" value { string_value: "openvino" } }') | {"m/1/engine.json": ""}, None, "lacks openvino_model.bin"),
+    *DAMAGED,
     ("python-cache", {"m/config.pbtxt": PYTHON, "m/1/model.py": ""}, None, "without a __pycache__"),
 ]
 # fmt: on

@@ -9,7 +9,10 @@ from tritonforge.errors import RepositoryError, did_you_mean
 from tritonforge.repository.lint.finding import Finding
 from tritonforge.repository.lint.rule import ModelRule, Problem, RepositoryRule
 from tritonforge.repository.lint.rules import MODEL_RULES, REPOSITORY_RULES
+from tritonforge.repository.lint.rules.layout import UNREADABLE, unreadable
 from tritonforge.repository.lint.view import ModelView, RepositoryView, view_repository
+
+AnyRule = ModelRule | RepositoryRule
 
 
 def lint(repository: Path, *, beside: Path | None = None) -> list[Finding]:
@@ -30,7 +33,7 @@ def lint(repository: Path, *, beside: Path | None = None) -> list[Finding]:
         raise RepositoryError(f"{repository}: no such folder", hint="pass the folder that holds the model folders")
     view = view_repository(repository, beside=beside if beside is not None and beside.is_dir() else None)
     findings = [*_root_findings(view), *(found for model in view.checked_models for found in _findings(model, view))]
-    return sorted(findings, key=lambda found: (str(found.path), found.line or 0, found.code))
+    return sorted(dict.fromkeys(findings), key=lambda found: (str(found.path), found.line or 0, found.code))
 
 
 def explanation_of(code: str) -> str:
@@ -48,19 +51,28 @@ def explanation_of(code: str) -> str:
 
 def _root_findings(view: RepositoryView) -> Iterator[Finding]:
     for rule in REPOSITORY_RULES:
-        for problem in rule.check(view):
-            yield _finding(rule, problem, default=view.root)
+        for found, problem in _problems(rule, rule.check(view)):
+            yield _finding(found, problem, default=view.root)
 
 
 def _findings(model: ModelView, view: RepositoryView) -> Iterator[Finding]:
     for rule in MODEL_RULES:
         if rule.needs_config and model.config is None:
             continue
-        for problem in rule.check(model, view):
-            yield _finding(rule, problem, default=model.config_file)
+        for found, problem in _problems(rule, rule.check(model, view)):
+            yield _finding(found, problem, default=model.config_file)
 
 
-def _finding(rule: ModelRule | RepositoryRule, problem: Problem, *, default: Path) -> Finding:
+def _problems(rule: AnyRule, check: Iterator[Problem]) -> Iterator[tuple[AnyRule, Problem]]:
+    """What a rule sees; when a file or folder keeps it from looking, that."""
+    try:
+        for problem in check:
+            yield rule, problem
+    except OSError as error:
+        yield UNREADABLE, unreadable(error)
+
+
+def _finding(rule: AnyRule, problem: Problem, *, default: Path) -> Finding:
     return Finding(
         code=rule.code,
         severity=problem.severity or rule.severity,

@@ -239,9 +239,9 @@ def view_repository(root: Path, *, beside: Path | None = None) -> RepositoryView
 def view_model(folder: Path) -> ModelView:
     """Read one model folder and its config."""
     file = folder / CONFIG_NAME
-    if not file.is_file():
-        return ModelView(folder, None, None, None)
     try:
+        if not file.is_file():
+            return ModelView(folder, None, None, None)
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         return ModelView(folder, None, None, None, str(error))

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
+from pathlib import Path
 
 from tritonforge.repository.layout import CONFIG_NAME
 from tritonforge.repository.lint.finding import Severity
 from tritonforge.repository.lint.rule import ModelRule, Problem, RepositoryRule
 from tritonforge.repository.lint.view import ModelView, RepositoryView
+
+MOST_SHOWN = 80  # characters of a name
 
 
 def _dangling_links_at_the_root(repository: RepositoryView) -> Iterator[Problem]:
@@ -28,6 +32,23 @@ def _is_a_repository(repository: RepositoryView) -> Iterator[Problem]:
             f"check {repository.root.resolve().parent}, the folder that holds the model folders",
             path=path,
         )
+
+
+def _can_be_read(model: ModelView, _: RepositoryView) -> Iterator[Problem]:
+    for folder in (model.folder, *model.versions.values()):
+        os.scandir(folder).close()  # an OSError stands for a problem of this rule, whatever rule meets it
+    yield from ()
+
+
+def unreadable(error: OSError) -> Problem:
+    """The problem that a file or folder cannot be looked at."""
+    path = Path(os.fsdecode(error.filename)) if isinstance(error.filename, (str, bytes)) else None
+    return Problem(
+        f"{'something' if path is None else path.name[:MOST_SHOWN]} cannot be read: {error.strerror or error}; not "
+        f"everything could be checked",
+        "check its name and rights, or run this as the user who runs the server",
+        path=path,
+    )
 
 
 def _not_a_model(model: ModelView, _: RepositoryView) -> Iterator[Problem]:
@@ -91,6 +112,13 @@ def _looks_like_config(name: str) -> bool:
     return name.lower().split(".")[0] == "config"
 
 
+UNREADABLE = ModelRule(
+    "unreadable",
+    Severity.ERROR,
+    "A server that runs as the same user can read no more than this check could.",
+    _can_be_read,
+    needs_config=False,
+)
 ROOT_RULES = (
     RepositoryRule(
         "model-folder",
@@ -106,6 +134,7 @@ ROOT_RULES = (
     ),
 )
 LAYOUT_RULES = (
+    UNREADABLE,
     ModelRule(
         "stray-directory",
         Severity.ERROR,
