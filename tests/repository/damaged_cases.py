@@ -10,7 +10,7 @@ DAMAGED: list[tuple[str, dict[str, str], int | None, str]] = [
     ("unreadable", python_model(PYTHON + f'default_model_filename: "{"n" * 300}"\n'), None, "File name too long"),
     ("serving-broken", {"g/1/versions/1/serving.json": "{"}, None, "not a readable serving.json"),
     ("serving-broken", {"g/1/versions/1/serving.json": serving(vocab_size=float("inf"))}, None, "not a readable"),
-    ("serving-broken", {"g/1/versions/2/serving.json": serving(1)}, None, "engine_version is 1; expected 2, the folder's name"),
+    ("serving-broken", {"g/1/versions/2/serving.json": serving(1)}, None, "engine_version is 1; expected 2"),
     ("manifest-broken", python_model() | {"m/1/forge-manifest.json": "{"}, None, "not a readable manifest"),
     ("engine-missing", python_model(OPENVINO), None, "holds no engine"),
     ("engine-missing", python_model(OPENVINO) | {"m/1/engine.json": ""}, None, "lacks openvino_model.bin"),
