@@ -60,6 +60,7 @@ class EnsembleLine:
         steps: Its steps by name, in the order in which they run.
         evidence: ``read`` in a tag of the backend, or ``inferred`` from the line before.
         source: Where that was read, in words.
+        has_read_joints: Joints were read there, too; else they follow from the line's tensors and from other lines.
     """
 
     line: str
@@ -68,6 +69,14 @@ class EnsembleLine:
     steps: Mapping[str, StepLine]
     evidence: str
     source: str
+    has_read_joints: bool
+
+    @property
+    def remark_on_joints(self) -> str:
+        """What to say behind the source of the tensors when the joints are known less well; often nothing."""
+        if self.has_read_joints or self.evidence != "read":
+            return ""
+        return " (its joints are inferred from those of other lines)"
 
 
 def ensemble_line(release: Release) -> EnsembleLine:
@@ -96,6 +105,7 @@ def _line(line: str) -> EnsembleLine:
         steps={name: _step(data, name, line) for name in (PREPROCESSING, ENGINE, POSTPROCESSING)},
         evidence=evidence,
         source=data["evidence"][evidence]["source"],
+        has_read_joints=line in data["evidence"][evidence].get("joints", ()),
     )
 
 

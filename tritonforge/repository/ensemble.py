@@ -193,7 +193,7 @@ def ensemble_context(line: EnsembleLine, names: EnsembleNames, engine: ModelConf
     return EnsembleContext(
         name=names.pinned,
         version=names.version,
-        source=source_words(line),
+        source=source_words(line) + line.remark_on_joints,
         max_batch_size=engine.max_batch_size,
         decoupled=engine.model_transaction_policy.decoupled,
         inputs=tuple(tensor for tensor in line.inputs if tensor.name in read),
