@@ -14,6 +14,8 @@ import pytest
 from tests.pipeline.builds import build, states, write_spec
 from tests.support.processes import children
 from tests.support.standin_tool import install_standin
+from tritonforge.launch.owner import end_orphans
+from tritonforge.launch.process import process_start
 from tritonforge.pipeline.cache_entry import CacheEntry, fault_of, read_entry
 
 ROOT = Path(__file__).parents[2]
@@ -97,7 +99,6 @@ def sound_entries(cache: Path) -> list[str]:
         ("engine: not from the build cache", []),
         ("checkpoint: not from the build cache", []),
         ("converting", []),
-        ("wrote", []),
         ("running", ["checkpoints"]),
         ("stand-in", ["checkpoints"]),
         ("publishing", ["checkpoints", "engines"]),
@@ -117,6 +118,40 @@ def test_a_killed_build_leaves_what_is_whole_and_the_next_one_goes_on(
     assert any(line.startswith("running") for line in said) == ("engines" not in left)
     assert sound_entries(spec.parent / "models.forge" / "cache") == ["checkpoints", "engines"]
     assert not list(spec.parent.rglob("*.partial"))
+
+
+def test_a_program_that_a_killed_build_has_left_is_ended_by_the_next(
+    spec: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STANDIN_HANG", "1")
+    hanging = SteppedBuild(spec)
+    try:
+        hanging.run_to("hanging")
+        (compiling,) = children(hanging.process.pid)
+    finally:
+        hanging.kill()
+    assert process_start(compiling) is not None, "nobody has told it"
+    monkeypatch.delenv("STANDIN_HANG")
+    said: list[str] = []
+
+    assert states(build(spec, on_event=said.append)) == {1: "new"}
+
+    assert process_start(compiling) is None
+    assert f"ended what a killed build has left running (process ids: {compiling})" in said
+
+
+def test_what_a_living_build_has_started_is_left_alone(spec: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STANDIN_HANG", "1")
+    hanging = SteppedBuild(spec)
+    try:
+        hanging.run_to("hanging")
+        (compiling,) = children(hanging.process.pid)
+
+        assert compiling not in end_orphans()
+        assert process_start(compiling) is not None
+    finally:
+        hanging.kill()
+        assert compiling in end_orphans()
 
 
 def test_two_builds_of_the_same_convert_and_compile_once(spec: Path, stepped: SteppedBuild) -> None:

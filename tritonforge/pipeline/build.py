@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tritonforge.events import OnEvent, OnProgress, ignore, ignore_progress
+from tritonforge.launch.owner import end_orphans
 from tritonforge.pipeline.cache import BuildCache, CacheSize
 from tritonforge.pipeline.compile import CompiledVersion, Workplace, compile_version
 from tritonforge.pipeline.context import CACHE, BuildContext
@@ -108,6 +109,8 @@ def build_spec(
         if plan.work and (apart := planned_apart(loaded.repository, plan)):
             on_event(f"warning: {apart}")
     cache = BuildCache(cache_folder(loaded, options))
+    if ended := end_orphans():  # before the folders that they write to are removed
+        on_event(f"ended what a killed build has left running (process ids: {', '.join(map(str, ended))})")
     for folder in (context.work, context.imports):
         sweep(folder)
     cache.sweep()

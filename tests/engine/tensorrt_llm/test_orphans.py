@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from tritonforge.engine.tensorrt_llm.orphans import is_orphan, owner_label
+from tritonforge.launch.owner import is_orphan, owner_label
 
 
 def test_a_living_owner_keeps_its_container():

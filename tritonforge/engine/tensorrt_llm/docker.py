@@ -13,12 +13,13 @@ from docker.errors import APIError, DockerException, ImageNotFound
 from tritonforge.engine.tensorrt_llm.command import BuildCommand
 from tritonforge.engine.tensorrt_llm.container import EngineTraits, container_options
 from tritonforge.engine.tensorrt_llm.docker_engine import Connection, connected, refusals
-from tritonforge.engine.tensorrt_llm.orphans import OWNER_LABEL, owner_label, remove_orphans
+from tritonforge.engine.tensorrt_llm.orphans import OWNER_LABEL, remove_orphans
 from tritonforge.engine.tensorrt_llm.output import Lines, failed, prepare_log
 from tritonforge.engine.tensorrt_llm.pull import pull_image
 from tritonforge.engine.writing import naming
 from tritonforge.errors import ContainerError, UsageBug
 from tritonforge.events import OnEvent
+from tritonforge.launch.owner import owner_label
 
 _NAMES_TRIED = 5
 _CONFLICT = 409

@@ -17,6 +17,7 @@ from tritonforge.errors import BuildError, ToolMissing
 from tritonforge.events import OnEvent
 from tritonforge.formats.trtllm_engine import same_release
 from tritonforge.launch.command import Command
+from tritonforge.launch.owner import owned
 from tritonforge.launch.process import Process
 
 _LOOK_EVERY_S = 0.2  # how often the log is read for new lines
@@ -74,7 +75,7 @@ class LocalExecutor:
         on_event(f"running {program} of TensorRT-LLM {self._release}")
         argv = (str(program), *command.argv[1:])
         prepare_log(log)
-        started = Command(argv, env=command.env, cwd=Path(command.cwd))
+        started = Command(argv, env={**command.env, **owned()}, cwd=Path(command.cwd))
         with _started(started, log, self._grace_s) as process, log.open("rb") as written:
             code = _follow(process, written, on_event)
         if code != 0:
