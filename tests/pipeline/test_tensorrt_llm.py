@@ -235,6 +235,7 @@ def test_a_dry_run_shows_the_command_and_its_mounts(
     assert command["argv"][command["argv"].index("--max_seq_len") + 1] == "128"
     assert command["image"] == "nvcr.io/nvidia/tritonserver:24.12-trtllm-python-py3"
     assert command["gpus"] == [1]
+    assert (command["user"], command["shm_bytes"]) == (f"{os.getuid()}:{os.getgid()}", 2 * 2**30)
     checkpoint, out = command["mounts"]
     assert command["argv"][command["argv"].index("--checkpoint_dir") + 1] == checkpoint
     assert command["argv"][command["argv"].index("--output_dir") + 1] == out == command["cwd"]
@@ -245,6 +246,40 @@ def test_a_dry_run_shows_the_command_and_its_mounts(
     assert "tiny_engine_v1/config.pbtxt" in shown["files"]
     assert any("GPU architecture is not known" in note for note in shown["notes"])
     assert sorted(path.name for path in tmp_path.iterdir()) == ["forge.yaml"]
+
+
+@pytest.mark.parametrize(
+    ("executor", "lines"),
+    [
+        ("local", ["PYTHONUNBUFFERED=1 CUDA_VISIBLE_DEVICES=1 trtllm-build --checkpoint_dir "]),
+        (
+            "docker",
+            [
+                f"#   as user {os.getuid()}:{os.getgid()}, with 2 GiB of shared memory",
+                "PYTHONUNBUFFERED=1 HOME=/tmp USER=tritonforge LOGNAME=tritonforge trtllm-build --checkpoint_dir ",
+            ],
+        ),
+    ],
+)
+def test_a_dry_run_shows_all_that_is_set_for_the_command(
+    tiny_llama: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], executor: str, lines: list[str]
+) -> None:
+    spec = spec_of(tmp_path, tiny_llama, engine(executor=executor, gpus=[1]))
+
+    assert run(["build", "-f", str(spec), "--dry-run"]) == 0
+
+    shown = capsys.readouterr().out.splitlines()
+    assert all(any(found.startswith(line) for found in shown) for line in lines)
+    assert any(", GPUs 1, in folder " in found for found in shown)
+
+
+def test_a_build_names_no_place_that_is_gone_afterwards(tiny_llama: Path, tmp_path: Path, standin: Path) -> None:
+    said: list[str] = []
+
+    build(spec_of(tmp_path, tiny_llama), on_event=said.append)
+
+    ours = [line for line in said if not line.startswith(("stand-in", "--"))]
+    assert not [line for line in ours if ".partial" in line]
 
 
 def test_what_is_cached_has_no_command(tiny_llama: Path, tmp_path: Path, standin: Path) -> None:

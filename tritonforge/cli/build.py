@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 
 import click
@@ -10,6 +9,7 @@ import click
 from tritonforge.cli.connection import grpc_url_option, server_of
 from tritonforge.cli.output import json_option, print_json, print_line, print_table, say
 from tritonforge.cli.progress import progress_bar
+from tritonforge.launch.command import Command
 from tritonforge.pipeline.build import BuildResult, build_spec
 from tritonforge.pipeline.plan import BuildOptions
 from tritonforge.pipeline.preview import Preview, preview_spec
@@ -127,11 +127,13 @@ def _show_plan(preview: Preview) -> None:
     rows = [(v.engine_model, v.precision, v.state) for v in preview.versions]
     print_table(("engine model", "precision", "state"), rows, title="versions")
     for command in preview.commands:
-        where = "here" if command.image is None else f"in {command.image}, GPUs {_numbers(command.gpus)}"
-        print_line(f"# {command.version}, {where}, in folder {command.cwd}")
+        where = "here" if command.image is None else f"in {command.image}"
+        print_line(f"# {command.version}, {where}, GPUs {_numbers(command.gpus)}, in folder {command.cwd}")
+        if command.image is not None:
+            print_line(f"#   as user {command.user}, with {command.shm_bytes / 2**30:g} GiB of shared memory")
         for place, host in command.mounts.items():
             print_line(f"#   {place} is {host}{' (read only)' if place in command.read_only else ''}")
-        print_line(shlex.join(command.argv))
+        print_line(str(Command(command.argv, env=command.env)))
     for file in preview.files:
         print_line(file)
     for note in preview.notes:

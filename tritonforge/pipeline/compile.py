@@ -142,12 +142,16 @@ def _checkpoint(plan: VersionPlan, recipe: Recipe, workplace: Workplace) -> Iter
         raise UsageBug(f"{plan.label}: the recipe does not say how it is converted")
 
     def make(out: Path) -> Mapping[str, object]:
+        def tell(line: str) -> None:
+            if str(out) not in line:  # a place that is gone when it is read
+                workplace.on_event(line)
+
         convert(
             source.folder,
             out,
             conversion.options,
             for_engine=conversion.for_engine,
-            on_event=workplace.on_event,
+            on_event=tell,
             on_progress=workplace.context.on_progress,
         )
         workplace.context.sources.require_unchanged(plan.source)

@@ -33,6 +33,8 @@ class PlannedCommand:
         read_only: Those of the container paths that it may only read.
         gpus: Numbers of the GPUs that it sees, or ``all``.
         env: Variables that are set for it.
+        user: ``uid:gid`` that the container runs as; empty when the program runs on this machine itself.
+        shm_bytes: Shared memory of the container; 0 when the program runs on this machine itself.
     """
 
     version: str
@@ -43,6 +45,8 @@ class PlannedCommand:
     read_only: tuple[str, ...]
     gpus: tuple[int, ...] | str | None
     env: Mapping[str, str]
+    user: str
+    shm_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +110,8 @@ def _commands(plan: VersionPlan, cache: BuildCache, there: Collection[str]) -> I
             read_only=tuple(mount.container for mount in command.mounts if mount.read_only),
             gpus=command.gpus,
             env=command.env,
+            user=command.user,
+            shm_bytes=command.shm_bytes,
         )
 
 
