@@ -18,6 +18,18 @@ def test_every_bfloat16_becomes_the_float16_that_rounding_gives() -> None:
     assert np.isnan(made[~number]).all()
 
 
+@pytest.mark.parametrize("code", ["F32", "BF16"])
+def test_every_float16_becomes_what_numpy_makes_of_it(code: str) -> None:
+    values = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
+    for some in (values, values[np.isfinite(values)], values[::3], values[:2]):
+        with np.errstate(invalid="ignore"):
+            expected = some.astype(np.float32).astype(DTYPES[code])
+        number = ~np.isnan(some)
+        made = cast_values(some, code)
+        assert made[number].tobytes() == expected[number].tobytes()
+        assert np.isnan(made[~number]).all()
+
+
 @pytest.mark.parametrize("stored", ["F32", "F16", "BF16"])
 @pytest.mark.parametrize("code", ["F32", "F16", "BF16"])
 def test_casts_equal_those_by_way_of_float32(stored: str, code: str) -> None:

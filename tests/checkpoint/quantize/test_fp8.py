@@ -31,6 +31,15 @@ def test_a_matrix_of_zeros_has_a_usable_scale() -> None:
     assert scale_of(np.float32(0)) == 1
 
 
+def test_every_number_and_every_middle_between_two_is_rounded_as_ml_dtypes_does() -> None:
+    numbers = np.arange(256, dtype=np.uint8).view(E4M3).astype(np.float32)
+    numbers = np.sort(numbers[np.isfinite(numbers)])
+    middles = (numbers[1:] + numbers[:-1]) / 2
+    near = [np.nextafter(middles, np.float32(end)) for end in (-np.inf, np.inf)]
+    values = np.concatenate([numbers, middles, *near, np.float32([0.0, -0.0, 1e-45, -1e-45, 2**-10, -(2**-10)])])
+    assert round_to_e4m3(values, np.float32(1)).tobytes() == values.astype(E4M3).tobytes()
+
+
 @pytest.mark.reference
 @pytest.mark.parametrize("code", ["F16", "BF16", "F32"])
 def test_rounding_is_that_of_torch(code: str) -> None:

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from tritonforge.checkpoint.finite import has_not_finite
 from tritonforge.checkpoint.quantize.int4 import group_scales, round_groups
 from tritonforge.checkpoint.quantize.magnitudes import cast
 from tritonforge.formats.safetensors import Array
 
 _STEPS = 10
+_SINGLE = np.dtype(np.float32)
 _SMALLEST = 1e-4  # of the largest input: channels that are all but silent get no larger factors than this asks for
 
 
@@ -36,7 +38,7 @@ def find_factors(weights: Array, inputs: Array, group_size: int) -> Array:
 
 def multiply_inputs(weights: Array, factors: Array) -> Array:
     """Weights for inputs that are multiplied by factors: divided by them, in their own dtype."""
-    return cast(weights.astype(np.float32) / factors.astype(np.float32), weights.dtype)
+    return cast(cast(weights, _SINGLE) / cast(factors, _SINGLE), weights.dtype)
 
 
 def _factors(importance: Array, exponent: float, dtype: np.dtype[np.generic]) -> Array:
@@ -47,10 +49,10 @@ def _factors(importance: Array, exponent: float, dtype: np.dtype[np.generic]) ->
 def _error(weights: Array, factors: Array, importance: Array, group_size: int) -> float:
     """Weighted squared difference between weights and what they become."""
     scaled = multiply_inputs(weights, factors)
-    if not np.isfinite(scaled.astype(np.float32)).all():
+    if has_not_finite(scaled):
         return float("inf")
     scales = group_scales(scaled, group_size)
     rows, columns = weights.shape
     integers = round_groups(scaled, scales).reshape(rows, -1, group_size).astype(np.float32)
-    restored = (integers * scales.astype(np.float32)[:, :, None]).reshape(rows, columns) * factors.astype(np.float32)
-    return float(np.sum(((restored - weights.astype(np.float32)) * importance) ** 2))
+    restored = (integers * cast(scales, _SINGLE)[:, :, None]).reshape(rows, columns) * cast(factors, _SINGLE)
+    return float(np.sum(((restored - cast(weights, _SINGLE)) * importance) ** 2))

@@ -19,8 +19,8 @@ from tritonforge.formats.safetensors import DTYPES, Array
 from tritonforge.formats.trtllm import FLOAT_TYPES, TrtllmConfig
 
 _CODE = "F8_E4M3"
-_CHUNK_VALUES = 1 << 19
-_CHUNK_BYTES = 16 * _CHUNK_VALUES
+_CHUNK_VALUES = 1 << 18
+_CHUNK_BYTES = 32 * _CHUNK_VALUES
 
 
 def fp8_jobs(source: SourceCheckpoint, config: TrtllmConfig, ranges: ActivationRanges) -> list[AnyJob]:

@@ -13,6 +13,7 @@ from tritonforge.formats.safetensors import Array
 
 _SMALLEST, _LARGEST = -8, 7
 _NIBBLE = 0x0F
+_SINGLE = np.dtype(np.float32)
 _BITS = 4
 
 
@@ -43,8 +44,8 @@ def round_groups(weights: Array, scales: Array) -> Array:
         int8 [out, in].
     """
     rows, columns = weights.shape
-    groups = weights.astype(np.float32, copy=False).reshape(rows, scales.shape[1], -1)
-    rounded: Array = np.rint(groups / scales.astype(np.float32)[:, :, None])
+    groups = cast(weights, _SINGLE).reshape(rows, scales.shape[1], -1)
+    rounded: Array = np.rint(groups / cast(scales, _SINGLE)[:, :, None])
     return np.clip(rounded, _SMALLEST, _LARGEST, out=rounded).astype(np.int8).reshape(rows, columns)
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tritonforge.checkpoint.finite import has_not_finite
 from tritonforge.checkpoint.jobs import AnyJob, FullTensor, Job
 from tritonforge.checkpoint.mapping import RowReader
 from tritonforge.checkpoint.options import ConvertOptions
@@ -111,7 +112,7 @@ class _Work:
 
     def _multiplied(self, weights: Array, factors: Array) -> Array:
         multiplied = multiply_inputs(weights, factors)
-        if not np.isfinite(multiplied.astype(np.float32)).all():
+        if has_not_finite(multiplied):
             raise CheckpointError(
                 f"{self.linear.name}: weights do not fit into {multiplied.dtype.name} once inputs are scaled down",
                 hint="convert without activation ranges",

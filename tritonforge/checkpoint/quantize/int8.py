@@ -14,6 +14,7 @@ from tritonforge.checkpoint.quantize.magnitudes import cast
 from tritonforge.formats.safetensors import Array
 
 LARGEST = 127
+_SINGLE = np.dtype(np.float32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,17 +67,17 @@ def round_products(weights: Array, to_int: Array, *, dtype: np.dtype[np.generic]
         to_int: float32 scales, to be broadcast.
         dtype: The dtype in which the product is held before it is rounded to integers.
     """
-    return _round(cast(weights.astype(np.float32) * to_int, dtype))
+    return _round(cast(cast(weights, _SINGLE) * to_int, dtype))
 
 
 def round_quotients(weights: Array, to_float: Array, *, dtype: np.dtype[np.generic]) -> Array:
     """Weights divided by scales as int8; arguments as in `round_products`. Where a scale is 0, the result is 0."""
     divisors = np.where(to_float == 0, np.float32(np.inf), to_float)
-    return _round(cast(weights.astype(np.float32) / divisors, dtype))
+    return _round(cast(cast(weights, _SINGLE) / divisors, dtype))
 
 
 def _round(values: Array) -> Array:
-    rounded: Array = np.rint(values.astype(np.float32, copy=False))
+    rounded: Array = np.rint(cast(values, _SINGLE))
     return np.clip(rounded, -LARGEST, LARGEST, out=rounded).astype(np.int8)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from tritonforge.checkpoint.cast import cast_to
 from tritonforge.formats.safetensors import Array
 
 # All bits of a float but its sign, by its size in bytes.
@@ -35,4 +36,4 @@ def cast(values: Array, dtype: np.dtype[np.generic]) -> Array:
         dtype: float32, float16 or bfloat16.
     """
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        return values.astype(np.float32, copy=False).astype(dtype, copy=False)
+        return cast_to(values.astype(np.float32) if values.dtype == np.float64 else values, dtype)

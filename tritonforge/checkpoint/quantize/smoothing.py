@@ -17,6 +17,7 @@ from tritonforge.formats.safetensors import Array
 
 _SMALLEST = 1e-5
 _HALF = 0.5
+_SINGLE = np.dtype(np.float32)
 
 
 def smoother_of(inputs: Array, columns: Array, alpha: float) -> Array:
@@ -44,7 +45,7 @@ def smooth_columns(weights: Array, smoother: Array) -> Array:
         weights: float32, float16 or bfloat16 [rows, in].
         smoother: float64 [in].
     """
-    return cast(weights.astype(np.float64) * smoother, weights.dtype)
+    return cast(cast(weights, _SINGLE).astype(np.float64) * smoother, weights.dtype)
 
 
 def smooth_norm(weights: Array, smoother: Array) -> Array:
