@@ -99,6 +99,7 @@ def sound_entries(cache: Path) -> list[str]:
         ("engine: not from the build cache", []),
         ("checkpoint: not from the build cache", []),
         ("converting", []),
+        ("wrote the TensorRT-LLM checkpoint", []),
         ("running", ["checkpoints"]),
         ("stand-in", ["checkpoints"]),
         ("publishing", ["checkpoints", "engines"]),

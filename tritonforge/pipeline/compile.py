@@ -143,8 +143,7 @@ def _checkpoint(plan: VersionPlan, recipe: Recipe, workplace: Workplace) -> Iter
 
     def make(out: Path) -> Mapping[str, object]:
         def tell(line: str) -> None:
-            if str(out) not in line:  # a place that is gone when it is read
-                workplace.on_event(line)
+            workplace.on_event(line.replace(str(out), f"the {conversion.key.noun}"))  # the place has a passing name
 
         convert(
             source.folder,
