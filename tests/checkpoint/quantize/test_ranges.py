@@ -1,13 +1,15 @@
 """Files of activation ranges that cannot be used, and what is said of them; nothing is made then."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import ml_dtypes
 import numpy as np
 import pytest
+from safetensors.numpy import load_file, save_file
 
-from tests.support.activation_ranges import write_ranges
-from tests.support.checkpoints import write_llama
+from tests.support.activation_ranges import make_ranges, write_ranges
+from tests.support.checkpoints import write_chatglm, write_llama
 from tritonforge.checkpoint.convert import convert
 from tritonforge.checkpoint.options import ConvertOptions
 from tritonforge.errors import CheckpointNotFound, CorruptFile
@@ -91,3 +93,22 @@ def test_channels_that_are_silent_are_accepted(tmp_path: Path, source: Path) -> 
     path = write_ranges(source, tmp_path / "ranges.safetensors", **changed)
     convert(source, tmp_path / "out", ConvertOptions(precision="fp8", activation_ranges=path))
     assert (tmp_path / "out").is_dir()
+
+
+@pytest.mark.parametrize(
+    ("write", "head"), [(write_llama, "lm_head"), (write_chatglm, "transformer.output_layer")], ids=["llama", "chatglm"]
+)
+def test_a_head_that_shares_the_embedding_may_be_recorded_like_any_other(
+    tmp_path: Path, write: Callable[..., Path], head: str
+) -> None:
+    folder = write(tmp_path / "tied", tokenizer=None, tie_word_embeddings=True)
+    ranges = make_ranges(folder)
+    (file,) = folder.glob("*.safetensors")
+    weights = load_file(file)
+    del weights[f"{head}.weight"]
+    save_file(weights, file)
+    assert {f"{head}.x", f"{head}.y"} <= ranges.keys()
+    save_file(ranges, tmp_path / "ranges.safetensors")
+    options = ConvertOptions(precision="fp8", activation_ranges=tmp_path / "ranges.safetensors")
+    convert(folder, tmp_path / "out", options)
+    assert (tmp_path / "out" / "rank0.safetensors").is_file()

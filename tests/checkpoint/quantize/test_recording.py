@@ -23,8 +23,9 @@ PAGE = Path(__file__).parents[3] / "docs" / "quantisation.md"
 TEXT = "Two plus two is four, and the sun goes down."
 
 
-def test_the_documented_script_records_the_ranges_that_a_forward_pass_has(tmp_path: Path) -> None:
-    source = write_llama(tmp_path / "hf", layers=2)
+@pytest.mark.parametrize("tied", [False, True])
+def test_the_documented_script_records_the_ranges_that_a_forward_pass_has(tmp_path: Path, *, tied: bool) -> None:
+    source = write_llama(tmp_path / "hf", layers=2, tied=tied)
     (script,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
     (tmp_path / "record.py").write_text(script)
     (tmp_path / "texts.txt").write_text(f"{TEXT}\n\n")

@@ -31,6 +31,9 @@ OUTPUTS = "y"
 _WEIGHTS = "w"
 _KINDS = (INPUTS, OUTPUTS, _WEIGHTS)
 _SHOWN = 3
+# What the families call the head. A model has the module, and a recording its ranges, even where its weights are the
+# embedding's and the checkpoint stores none.
+_HEADS = ("lm_head", "transformer.output_layer")
 _NEAR = 0.8  # names of modules have much in common
 _HINT = "record the ranges again, with this model: docs/quantisation.md has a script"
 
@@ -95,13 +98,12 @@ def _open(path: Path) -> TensorFolder:
 
 def _shapes(source: SourceCheckpoint) -> dict[str, int]:
     """The size of everything that may be in a file: ranges of every module with a matrix."""
-    shapes: dict[str, int] = {}
-    for target in source.targets:
-        for part in target.sources:
-            if len(part.shape) == 2:
-                module, sizes = part.name.removesuffix(".weight"), dict(zip(_KINDS, (1, 0, 0), strict=True))
-                shapes |= {f"{module}.{kind}": part.shape[axis] for kind, axis in sizes.items()}
-    return shapes
+    parts = [part for target in source.targets for part in target.sources if len(part.shape) == 2]
+    matrices = {part.name.removesuffix(".weight"): part.shape for part in parts}
+    if source.config.tied_embeddings:
+        matrices |= dict.fromkeys(_HEADS, (source.config.vocab_size, source.config.hidden_size))
+    axes = dict(zip(_KINDS, (1, 0, 0), strict=True))
+    return {f"{module}.{kind}": shape[axis] for module, shape in matrices.items() for kind, axis in axes.items()}
 
 
 def _check_names(tensors: TensorFolder, shapes: Mapping[str, int], source: SourceCheckpoint, path: Path) -> None:
