@@ -23,6 +23,7 @@ from tritonforge.pipeline.weights import difference, shown, weights_in_force
 from tritonforge.places import forge_folder
 from tritonforge.repository.files import naming
 from tritonforge.repository.layout import engine_model_name
+from tritonforge.repository.publish import recover
 from tritonforge.repository.traffic import published_versions
 from tritonforge.spec.load import LoadedSpec
 from tritonforge.spec.model import ModelSpec
@@ -102,6 +103,7 @@ def build_spec(
         RepositoryError: A version is published with another build, the folder beside the repository cannot be written,
             or publishing failed; nothing was changed.
     """
+    recover(loaded.repository)  # half of a change that was interrupted is not what is published
     context = BuildContext.of(loaded, on_progress=on_progress)
     plans = plan_build(context, options)
     refuse_unfit(loaded, plans, options)

@@ -12,15 +12,16 @@ from tritonforge.checkpoint.source import SourceCheckpoint
 from tritonforge.errors import BuildError, CheckpointError, RepositoryError, SpecError, ToolMissing, did_you_mean
 from tritonforge.pipeline.as_it_is import is_as_it_is
 from tritonforge.pipeline.context import BuildContext
-from tritonforge.pipeline.differences import differences
 from tritonforge.pipeline.kinds import KINDS
+from tritonforge.pipeline.published import changes_since, kept_versions, refuse_folders_of_others
 from tritonforge.pipeline.recipe import Ingredients, Recipe
-from tritonforge.pipeline.weights import weights_after, weights_in_force
-from tritonforge.repository.layout import find_version
-from tritonforge.repository.manifest import Manifest
+from tritonforge.pipeline.weights import weights_after, weights_to_keep
+from tritonforge.repository.traffic import published_versions
 from tritonforge.spec.layout import GATEWAY
 from tritonforge.spec.load import LoadedSpec
 from tritonforge.spec.model import ModelSpec, ResolvedVersion
+
+State = Literal["new", "unchanged", "changed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,8 @@ class VersionPlan:
         checkpoint_digest: Digest of that checkpoint.
         settings: Everything in the spec that goes into the version.
         spec_digest: Digest of `settings`.
-        state: ``new`` is not published, ``unchanged`` is published as asked for, ``changed`` is published otherwise.
+        state: ``new`` is not published, ``unchanged`` is published as asked for, ``changed`` is published otherwise,
+            or damaged since.
         differences: What is otherwise, one phrase each.
         recipe: How it is made; None when it is published already, and for a GGUF file that has yet to be imported.
     """
@@ -43,7 +45,7 @@ class VersionPlan:
     checkpoint_digest: str
     settings: Mapping[str, object]
     spec_digest: str
-    state: Literal["new", "unchanged", "changed"]
+    state: State
     differences: tuple[str, ...] = ()
     recipe: Recipe | None = None
 
@@ -109,21 +111,15 @@ def plan_build(context: BuildContext, options: BuildOptions) -> list[ModelPlan]:
         SpecError: The spec has no such model or version.
         BuildError: A version cannot be built as the spec asks for, or a model would get no traffic.
         CheckpointError: A checkpoint cannot be read, or not be converted as the spec asks for.
-        RepositoryError: A version is published with another build, or what is published cannot be read.
+        RepositoryError: A version is published with another build, or is damaged; or a folder belongs to another model.
     """
     loaded = context.loaded
     wanted = wanted_models(loaded, options.model, options.version)
-    plans = []
-    for model in loaded.spec.models:
-        if model.name in wanted:
-            versions = tuple(plan_versions(context, model, wanted[model.name]))
-            numbers = [plan.version.number for plan in versions]
-            in_force = weights_in_force(loaded.repository, model.name)
-            weights = weights_after(model, in_force, numbers, from_spec=options.traffic)
-            plans.append(ModelPlan(model, versions, weights))
+    models = [model for model in loaded.spec.models if model.name in wanted]
+    versions = {model.name: tuple(plan_versions(context, model, wanted[model.name])) for model in models}
     if not options.replace:
-        refuse_changed([version for plan in plans for version in plan.versions])
-    return plans
+        refuse_changed([version for planned in versions.values() for version in planned])
+    return [_plan_model(loaded.repository, model, versions[model.name], options) for model in models]
 
 
 def wanted_models(loaded: LoadedSpec, model: str | None, version: int | None) -> Mapping[str, tuple[int, ...]]:
@@ -151,7 +147,6 @@ def plan_versions(context: BuildContext, model: ModelSpec, numbers: Collection[i
     Raises:
         BuildError, SpecError: A version cannot be built as the spec asks for.
         CheckpointError: A checkpoint cannot be read, or not be converted as the spec asks for.
-        RepositoryError: A manifest in the repository cannot be read.
     """
     return [_plan(context, model.resolved(number)) for number in sorted(numbers)]
 
@@ -195,6 +190,20 @@ def refuse_changed(plans: Collection[VersionPlan]) -> None:
             )
 
 
+def _plan_model(
+    repository: Path, model: ModelSpec, versions: tuple[VersionPlan, ...], options: BuildOptions
+) -> ModelPlan:
+    """What is done about one model: its versions, and its traffic afterwards."""
+    numbers = [plan.version.number for plan in versions]
+    work = [plan.version.number for plan in versions if plan.state != "unchanged"]
+    refuse_folders_of_others(repository, model, work)
+    there: Collection[int] = published_versions(repository, model.name)
+    if work:
+        there = kept_versions(repository, model, work, replace=options.replace).versions
+    in_force = weights_to_keep(repository, model.name, {*there, *numbers}, replace=options.replace)
+    return ModelPlan(model, versions, weights_after(model, in_force, numbers, from_spec=options.traffic))
+
+
 def _plan(context: BuildContext, version: ResolvedVersion) -> VersionPlan:
     source = context.loaded.resolve(version.checkpoint)
     digest = context.sources.digest(source)
@@ -203,22 +212,17 @@ def _plan(context: BuildContext, version: ResolvedVersion) -> VersionPlan:
         {} if version.layout == GATEWAY else {"layout": version.layout}
     )  # the default is left out
     settings = {**{name: part.model_dump(mode="json") for name, part in parts.items()}, **layout}
-    plan = VersionPlan(version, source, digest, settings, digest_of(settings), "new")
-    published = find_version(context.loaded.repository, version.model_name, version.number)
-    if published is not None:
-        chosen = {name: part.model_dump(mode="json", exclude_defaults=True) for name, part in parts.items()}
-        plan = _compared(plan, published.manifest, {**chosen, **layout})
-    if plan.state == "unchanged":
+    chosen = {name: part.model_dump(mode="json", exclude_defaults=True) for name, part in parts.items()}
+    changes = changes_since(
+        context.loaded.repository,
+        version,
+        checkpoint_digest=digest,
+        settings=settings,
+        chosen={**chosen, **layout},
+    )
+    state: State = "new" if changes is None else "changed" if changes else "unchanged"
+    plan = VersionPlan(version, source, digest, settings, digest_of(settings), state, changes or ())
+    if state == "unchanged":
         return plan
     opened = context.sources.look(source, as_it_is=is_as_it_is(version))
     return plan if opened is None else replace(plan, recipe=plan_recipe(context, version, opened, digest))
-
-
-def _compared(plan: VersionPlan, manifest: Manifest, chosen: Mapping[str, object]) -> VersionPlan:
-    """The plan of a version that is published. `chosen` are its settings that are not at their default."""
-    is_same_source = manifest.checkpoint_digest == plan.checkpoint_digest
-    changes = differences(manifest.settings, plan.settings, chosen=chosen)
-    if is_same_source and not changes:
-        return replace(plan, state="unchanged")
-    checkpoint = () if is_same_source else ("its checkpoint is another one",)
-    return replace(plan, state="changed", differences=(*checkpoint, *changes))

@@ -10,16 +10,18 @@ from tritonforge.errors import RepositoryError
 from tritonforge.events import OnEvent
 from tritonforge.pipeline.compatibility import Advice
 from tritonforge.pipeline.compile import CompiledVersion
+from tritonforge.pipeline.damage import damage_of
 from tritonforge.pipeline.live import LiveServer
 from tritonforge.pipeline.load import check_version, facts_of, needs_of
 from tritonforge.pipeline.plan import BuildOptions
-from tritonforge.pipeline.weights import weights_after, weights_in_force
+from tritonforge.pipeline.published import kept_versions
+from tritonforge.pipeline.weights import weights_after, weights_to_keep
 from tritonforge.repository.layout import engine_model_name, find_version
 from tritonforge.repository.lint import Finding, Severity, lint
 from tritonforge.repository.publish import Transaction
 from tritonforge.repository.render import render_engine, render_gateway
 from tritonforge.repository.render_ensemble import render_ensemble, render_parts
-from tritonforge.repository.serving import ServedVersion, read_served
+from tritonforge.repository.serving import ServedVersion
 from tritonforge.spec.engine import TextEngineSpec
 from tritonforge.spec.layout import GATEWAY
 from tritonforge.spec.load import LoadedSpec
@@ -57,7 +59,7 @@ def publish_versions(
         fresh = [item for item in compiled if not _came_first(loaded.repository, item, options, on_event)]
         if not fresh:
             return
-        staged = render_model(loaded, model, fresh, transaction.staging)
+        staged = _render_model(loaded, model, fresh, transaction.staging, options, on_event)
         _refuse_findings(lint(transaction.staging, beside=loaded.repository))
         on_event(f"{model.name}: publishing {', '.join(folder.name for folder in staged[:-1])}")
         if options.server is None:
@@ -69,11 +71,17 @@ def publish_versions(
 def _came_first(repository: Path, item: CompiledVersion, options: BuildOptions, on_event: OnEvent) -> bool:
     """Whether another build has published the same version while this one was compiled."""
     version, mine = item.version, item.manifest
-    published = find_version(repository, version.model_name, version.number)
+    try:
+        published = find_version(repository, version.model_name, version.number)
+    except RepositoryError:
+        if options.replace:
+            return False
+        raise
     if published is None:
         return False
     theirs = published.manifest
-    if (theirs.checkpoint_digest, theirs.spec_digest) == (mine.checkpoint_digest, mine.spec_digest):
+    is_same = (theirs.checkpoint_digest, theirs.spec_digest) == (mine.checkpoint_digest, mine.spec_digest)
+    if is_same and not (options.replace and damage_of(repository, published)):
         on_event(f"{version.model_name} version {version.number}: another build has published it meanwhile")
         return True
     if not options.replace:
@@ -84,8 +92,13 @@ def _came_first(repository: Path, item: CompiledVersion, options: BuildOptions, 
     return False
 
 
-def render_model(
-    loaded: LoadedSpec, model: ModelSpec, compiled: Sequence[CompiledVersion], staging: Path
+def _render_model(
+    loaded: LoadedSpec,
+    model: ModelSpec,
+    compiled: Sequence[CompiledVersion],
+    staging: Path,
+    options: BuildOptions,
+    on_event: OnEvent,
 ) -> list[Path]:
     """Engine models, what the layout puts around them, then the model that clients call: the order of publishing."""
     mount = loaded.spec.mount or str(loaded.repository)
@@ -93,10 +106,13 @@ def render_model(
         render_engine(item.version, item.engine, staging, mount=mount, manifest=item.manifest) for item in compiled
     ]
     fresh = {item.version.number: ServedVersion.of(item.version, item.engine, item.tokenizer) for item in compiled}
-    served = {version.number: version for version in read_served(loaded.repository / model.name)} | fresh
+    kept = kept_versions(loaded.repository, model, fresh, replace=options.replace)
+    for number in kept.dropped:
+        on_event(f"warning: {model.name} version {number} is damaged and not in the spec; the {model.layout} drops it")
+    served = {**kept.versions, **fresh}
     in_order = [served[number] for number in sorted(served)]
     # Read again: others may have moved the traffic meanwhile. New versions get theirs once they are proved.
-    in_force = weights_in_force(loaded.repository, model.name)
+    in_force = weights_to_keep(loaded.repository, model.name, served, replace=options.replace)
     weights = weights_after(model, in_force, list(fresh), from_spec=False)
     if model.layout == GATEWAY:
         return [*engines, render_gateway(model, in_order, staging, weights=weights)]

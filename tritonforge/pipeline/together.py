@@ -6,9 +6,8 @@ from collections.abc import Collection
 from pathlib import Path
 
 from tritonforge.pipeline.plan import ModelPlan
-from tritonforge.repository.layout import find_version
+from tritonforge.repository.layout import find_version, readable_versions
 from tritonforge.repository.servers import server_of, servers_of, several_servers
-from tritonforge.repository.traffic import published_versions
 
 
 def planned_apart(repository: Path, plan: ModelPlan) -> str | None:
@@ -17,12 +16,10 @@ def planned_apart(repository: Path, plan: ModelPlan) -> str | None:
     Args:
         repository: The model repository.
         plan: What is going to be built.
-
-    Raises:
-        RepositoryError: A manifest cannot be read.
     """
     name = plan.model.name
-    servers = _published(repository, name, published_versions(repository, name))
+    there = [version for version in readable_versions(repository) if version.model == name]
+    servers = servers_of({version.number: version.manifest for version in there})
     for planned in plan.versions:
         engine = planned.version.engine
         servers[planned.version.number] = server_of(engine.kind, getattr(engine, "release", None))
@@ -40,12 +37,9 @@ def served_apart(repository: Path, model: str, numbers: Collection[int]) -> str 
     Raises:
         RepositoryError: A manifest cannot be read.
     """
-    return _named(model, _published(repository, model, numbers))
-
-
-def _published(repository: Path, model: str, numbers: Collection[int]) -> dict[int, str | None]:
     versions = {number: find_version(repository, model, number) for number in numbers}
-    return servers_of({number: version.manifest for number, version in versions.items() if version is not None})
+    found = {number: version.manifest for number, version in versions.items() if version is not None}
+    return _named(model, servers_of(found))
 
 
 def _named(model: str, servers: dict[int, str | None]) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
-from tritonforge.errors import BuildError
+from tritonforge.errors import BuildError, RepositoryError
 from tritonforge.repository.traffic import published_versions, read_routes
 from tritonforge.spec.model import ModelSpec
 
@@ -23,12 +23,42 @@ def weights_in_force(repository: Path, model: str) -> Mapping[int, float] | None
     return {number: weights.get(number, 0.0) for number in numbers}
 
 
+def weights_to_keep(
+    repository: Path, model: str, numbers: Collection[int], *, replace: bool
+) -> Mapping[int, float] | None:
+    """Weight now of each of `numbers`, 0 for new ones; None when the spec's weights are to count.
+
+    A version that was damaged may be one that the model does not know any more, but its weight is still there.
+
+    Args:
+        repository: The model repository.
+        model: Public name of the model.
+        numbers: Versions that will be there.
+        replace: Whether weights that cannot be read may be given up.
+
+    Raises:
+        RepositoryError: The model is there, but its weights cannot be read.
+    """
+    if not published_versions(repository, model):
+        return None
+    try:
+        weights = read_routes(repository, model).weights
+    except RepositoryError as error:
+        if replace:
+            return None
+        raise RepositoryError(
+            error.message, hint="mend the file, or pass --replace to write it anew with the spec's traffic"
+        ) from error
+    return {number: weights.get(number, 0.0) for number in sorted(numbers)}
+
+
 def weights_after(
     model: ModelSpec, in_force: Mapping[int, float] | None, new: Collection[int], *, from_spec: bool
 ) -> dict[int, float]:
     """Weight by version once `new` is published too. Pure.
 
     A published model keeps the weights that are in force, and new versions get nothing: traffic is moved on purpose.
+    Where none of the versions that are left has any, the spec's count again.
 
     Args:
         model: The spec, whose traffic a model that is not published yet starts with.
@@ -40,7 +70,7 @@ def weights_after(
         BuildError: The spec's weights give nothing to the versions that will be there.
     """
     numbers = sorted({*(in_force or ()), *new})
-    if in_force is not None and not from_spec:
+    if in_force is not None and sum(in_force.values()) > 0 and not from_spec:
         return {number: in_force.get(number, 0.0) for number in numbers}
     weights = {number: float(model.traffic.get(number, 0.0)) for number in numbers}
     if not sum(weights.values()) > 0:

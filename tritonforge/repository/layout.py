@@ -88,15 +88,32 @@ def list_models(repository: Path) -> list[PublishedModel]:
         RepositoryError: A manifest is there but cannot be read.
     """
     versions: dict[str, list[PublishedVersion]] = {}
-    for path in sorted(repository.glob(f"*/*/{MANIFEST_NAME}")):
+    for path in _manifests(repository):
         version = _published_version(path)
         if version is not None:
             versions.setdefault(version.model, []).append(version)
-    gateways = {path.parents[3].name for path in repository.glob(f"*/{GATEWAY_VERSION}/versions/*/{SERVING_NAME}")}
     return [
         PublishedModel(name, tuple(sorted(versions.get(name, []), key=lambda version: version.number)))
-        for name in sorted(gateways)
+        for name in model_names(repository)
     ]
+
+
+def model_names(repository: Path) -> list[str]:
+    """Public names of the models that tritonforge published. Reads no manifest."""
+    found = repository.glob(f"*/{GATEWAY_VERSION}/versions/*/{SERVING_NAME}")
+    return sorted({path.parents[3].name for path in found})
+
+
+def readable_versions(repository: Path) -> list[PublishedVersion]:
+    """The engine versions of all models that have a gateway, without those whose manifest cannot be read."""
+    found: list[PublishedVersion] = []
+    names = model_names(repository)
+    for path in _manifests(repository):
+        with contextlib.suppress(RepositoryError):
+            version = _published_version(path)
+            if version is not None and version.model in names:
+                found.append(version)
+    return sorted(found, key=lambda version: (version.model, version.number))
 
 
 def owner_of(folder: Path) -> str | None:
@@ -110,9 +127,17 @@ def owner_of(folder: Path) -> str | None:
 
 
 def find_version(repository: Path, model: str, number: int) -> PublishedVersion | None:
-    """One published engine version, or None when it is not there."""
+    """One published engine version, or None when it is not there.
+
+    Raises:
+        RepositoryError: Its manifest cannot be read.
+    """
     path = repository / engine_model_name(model, number) / str(number) / MANIFEST_NAME
     return _published_version(path) if path.is_file() else None
+
+
+def _manifests(repository: Path) -> list[Path]:
+    return sorted(repository.glob(f"*/*/{MANIFEST_NAME}"))
 
 
 def _published_version(manifest_path: Path) -> PublishedVersion | None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tritonforge.errors import ConfigInvalid, RepositoryError, did_you_mean
 from tritonforge.repository.files import write_text
-from tritonforge.repository.layout import CONFIG_NAME, list_models, served_versions
+from tritonforge.repository.layout import CONFIG_NAME, model_names, served_versions
 from tritonforge.repository.pbtxt import parameter_of, parse_config, quoted, read_config
 from tritonforge.repository.publish import DEFAULT_WAIT_S, Transaction
 from tritonforge.repository.render_ensemble import repointed
@@ -120,7 +120,7 @@ def with_routes(text: str, routes: Routes, *, file: Path) -> str:
 
 def _gateway_config(repository: Path, model: str) -> Path:
     file = repository / model / CONFIG_NAME
-    known = [published.name for published in list_models(repository)]
+    known = model_names(repository)
     if model not in known:
         hint = did_you_mean(model, known) or f"published models: {', '.join(known) or 'none'}"
         raise RepositoryError(f"{repository}: there is no published model {model!r}", hint=hint)
