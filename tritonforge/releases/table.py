@@ -143,7 +143,10 @@ def _age(container: Container) -> tuple[int, ...]:
 
 
 def _nearest(name: str) -> Sequence[str]:
-    """The known releases before and after a name that is not known."""
+    """The first and last of a line whose name it is, else the known releases before and after it."""
     known = [release.name for release in all_releases()]
+    inside = [one for one in known if one.startswith(f"{name}.")]
+    if inside:
+        return tuple(dict.fromkeys((inside[0], inside[-1])))
     place = bisect([version_key(one) for one in known], version_key(name))
     return known[max(place - 1, 0) : place + 1]
