@@ -2,29 +2,16 @@
 
 from __future__ import annotations
 
-import json
-import os
 import shlex
-import subprocess
-import sys
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tests.support.trtllm_engines import write_trtllm_engine
-from tritonforge.client import ServerInfo
-from tritonforge.errors import ConnectFailed, EngineMismatch
+from tritonforge.errors import EngineMismatch
 from tritonforge.pipeline.compatibility import Advice, EngineNeeds, ServerFacts, check_needs
-from tritonforge.pipeline.load import check_version, facts_of, load, needs_of
 from tritonforge.pipeline.machine import Gpu
-from tritonforge.pipeline.served import repository_of
 from tritonforge.releases.table import all_releases
-from tritonforge.repository.layout import PublishedVersion, find_version
-from tritonforge.repository.manifest import MANIFEST_NAME, Manifest, manifest_text
-from tritonforge.server.options import ServerAddress
-from tritonforge.server.state import ServerState, process_start, write_state
 
 NEEDS = EngineNeeds(
     "tiny", 2, "tensorrt_llm", backend="tensorrtllm", release="0.16.0", gpu_architecture="sm_90", mount="/models"
@@ -161,140 +148,6 @@ def test_engines_of_no_release_fit_everywhere() -> None:
     assert check_needs(EngineNeeds("tiny", 1, "openvino", backend="python"), ServerFacts(), ADVICE) == ()
 
 
-@pytest.fixture
-def published(tmp_path: Path) -> PublishedVersion:
-    """Version 2 of `tiny`, as if built by 0.16.0 for sm_90."""
-    folder = tmp_path / "models" / "tiny_engine_v2" / "2"
-    write_trtllm_engine(folder, "0.16.0")
-    manifest = Manifest(
-        model="tiny",
-        version=2,
-        kind="tensorrt_llm",
-        checkpoint_digest="c",
-        spec_digest="s",
-        created="2026-01-01T00:00:00+00:00",
-        release="0.16.0",
-        gpu_architecture="sm_90",
-        settings={"engine": {"gpus": [1], "image": None}},
-        tools={"tensorrt": "10.7.0"},
-    )
-    (folder / MANIFEST_NAME).write_text(manifest_text(manifest))
-    (folder.parent / "config.pbtxt").write_text(
-        'name: "tiny_engine_v2"\nbackend: "tensorrtllm"\n'
-        'parameters { key: "gpt_model_path" value { string_value: "/models/tiny_engine_v2/2" } }\n'
-    )
-    version = find_version(tmp_path / "models", "tiny", 2)
-    assert version is not None
-    return version
-
-
-def test_needs_are_read_from_what_is_published(published: PublishedVersion) -> None:
-    assert needs_of(published) == replace(NEEDS, gpus=(1,), tensorrt="10.7.0")
-
-
-def test_an_engine_of_another_release_than_its_manifest_is_refused_with_both(published: PublishedVersion) -> None:
-    write_trtllm_engine(published.folder, "0.17.0")
-
-    with pytest.raises(EngineMismatch, match=r"built by TensorRT-LLM 0\.17\.0; its manifest says 0\.16\.0") as caught:
-        check_version(published, FITS, ADVICE)
-
-    assert caught.value.hint == f"build it again: {BUILD}"
-
-
-@pytest.mark.parametrize("damage", ["config.json", "rank0.engine"])
-def test_an_engine_that_lacks_a_file_is_refused(published: PublishedVersion, damage: str) -> None:
-    (published.folder / damage).unlink()
-
-    with pytest.raises(EngineMismatch, match=damage):
-        check_version(published, FITS, ADVICE)
-
-
-class FakeServer:
-    """A server of a version, which notes what it loads."""
-
-    def __init__(self, version: str | None, url: str = "localhost:8001") -> None:
-        self.version = version
-        self.url = url
-        self.loaded: list[str] = []
-
-    def metadata(self) -> ServerInfo:
-        if self.version is None:
-            raise ConnectFailed("no answer", server=self.url)
-        return ServerInfo("triton", self.version, ())
-
-    def load(self, model: str, *, timeout_s: float | None) -> None:
-        self.loaded.append(model)
-
-
-@pytest.fixture
-def driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A stand-in for nvidia-smi: two GPUs, sm_80 and sm_90."""
-    program = tmp_path / "driver" / "nvidia-smi"
-    program.parent.mkdir()
-    program.write_text("#!/bin/sh\necho '0, NVIDIA A100-SXM4-80GB, 8.0'\necho '1, NVIDIA H100, PCIe, 9.0'\n")
-    program.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{program.parent}:/usr/bin:/bin")
-    return program
-
-
-def test_load_looks_at_the_servers_version_and_this_machines_gpus(published: PublishedVersion, driver: Path) -> None:
-    repository = published.folder.parents[1]
-    server, notes = FakeServer("2.53.0"), []
-
-    load(server, "tiny_engine_v2", repository=repository, on_event=notes.append)
-
-    assert (server.loaded, notes) == (["tiny_engine_v2"], [])
-    other = FakeServer("2.52.0")
-    with pytest.raises(EngineMismatch, match=r"carries TensorRT-LLM 0\.15\.0"):
-        load(other, "tiny_engine_v2", repository=repository)
-    assert other.loaded == []
-
-
-def test_load_refuses_an_engine_for_another_gpu(published: PublishedVersion, driver: Path) -> None:
-    manifest = json.loads((published.folder / MANIFEST_NAME).read_text())
-    manifest["settings"]["engine"]["gpus"] = [0]
-    (published.folder / MANIFEST_NAME).write_text(json.dumps(manifest))
-    server = FakeServer("2.53.0")
-
-    with pytest.raises(EngineMismatch, match=r"GPU 0 of the server is sm_80 \(NVIDIA A100-SXM4-80GB\)"):
-        load(server, "tiny_engine_v2", repository=published.folder.parents[1])
-
-    assert server.loaded == []
-
-
-def test_the_gpus_of_another_machine_are_not_known_here(published: PublishedVersion, driver: Path) -> None:
-    facts = facts_of(FakeServer("2.53.0", "http://gpu-box:8000"), published.folder.parents[1], needs_of(published))
-
-    assert facts == ServerFacts(triton="2.53.0", backends=None, gpus=())
-
-
-def test_a_server_that_does_not_answer_is_asked_to_load_all_the_same(published: PublishedVersion) -> None:
-    server, notes = FakeServer(None), []
-
-    load(server, "tiny_engine_v2", repository=published.folder.parents[1], on_event=notes.append)
-
-    assert server.loaded == ["tiny_engine_v2"]
-    assert any("whether the server carries" in note for note in notes)
-
-
-def test_models_that_are_no_engines_are_not_looked_at(tmp_path: Path) -> None:
-    server = FakeServer("2.53.0")
-    load(server, "tiny", repository=tmp_path)
-    load(server, "tiny_engine_v9", repository=tmp_path)
-    load(server, "tiny_engine_v2", repository=None)
-
-    assert server.loaded == ["tiny", "tiny_engine_v9", "tiny_engine_v2"]
-
-
-def test_the_embedded_server_is_known_by_its_address(published: PublishedVersion) -> None:
-    repository = published.folder.parents[1]
-    address = ServerAddress("127.0.0.1", 5001, 5000, 5002)
-    write_state(repository, ServerState(address, os.getpid(), process_start(os.getpid()) or 0, Path("log")))
-
-    with pytest.raises(EngineMismatch, match="the embedded server has python only"):
-        load(FakeServer("2.51.0", address.grpc_url), "tiny_engine_v2", repository=repository)
-
-
 def test_an_engine_of_several_ranks_is_started_with_a_worker_for_each() -> None:
     with pytest.raises(EngineMismatch) as caught:
         check_needs(replace(NEEDS, ranks=2), replace(FITS, backends=("python",)), ADVICE)
@@ -327,32 +180,3 @@ def test_engines_that_take_text_run_in_their_containers_only(needs: EngineNeeds,
     words = shlex.split(str(caught.value.hint).partition(": ")[2], comments=True)
     assert words[words.index("/srv/models:/srv/models:ro") + 1] == image
     assert "-e" not in words, "the LLM API starts a process for each GPU by itself"
-
-
-def test_of_a_server_whose_repository_is_not_known_nothing_is_checked_with_a_word() -> None:
-    server, notes = FakeServer("2.52.0"), []
-
-    load(server, "tiny_engine_v2", repository=None, on_event=notes.append)
-    load(server, "tiny", repository=None, on_event=notes.append)
-
-    assert server.loaded == ["tiny_engine_v2", "tiny"]
-    (note,) = notes
-    assert "whether tiny_engine_v2 fits the server was not checked" in note
-    assert "--repository" in note
-
-
-def test_the_repository_of_a_server_that_runs_here_is_found(published: PublishedVersion) -> None:
-    repository = published.folder.parents[1]
-    argv = [sys.executable, "-c", "input()", f"--model-repository={repository}"]
-    with subprocess.Popen(argv, stdin=subprocess.PIPE) as process:
-        address = ServerAddress("127.0.0.1", 5001, 5000, 5002)
-        write_state(repository, ServerState(address, process.pid, process_start(process.pid) or 0, Path("log")))
-        try:
-            with pytest.raises(EngineMismatch, match="the embedded server has python only"):
-                load(FakeServer("2.51.0", "localhost:5001"), "tiny_engine_v2", repository=None)
-            assert repository_of("http://127.0.0.1:5000") == repository
-            assert repository_of("localhost:5002") is None
-            assert repository_of("gpu-box:5001") is None
-        finally:
-            process.communicate(b"\n")
-    assert repository_of("localhost:5001") is None

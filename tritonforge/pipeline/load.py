@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from tritonforge.client import Client
 from tritonforge.errors import ClientError, TritonforgeError
@@ -18,16 +18,13 @@ from tritonforge.pipeline.compatibility import (
     refuse,
 )
 from tritonforge.pipeline.machine import Machine
-from tritonforge.pipeline.plan import BuildOptions, ModelPlan, VersionPlan
+from tritonforge.pipeline.needs import needs_of, planned_needs
+from tritonforge.pipeline.plan import BuildOptions, ModelPlan
 from tritonforge.pipeline.served import LOOPBACK, host_of, is_at, repository_of
-from tritonforge.repository.layout import CONFIG_NAME, PublishedVersion, find_version, split_engine_model_name
-from tritonforge.repository.pbtxt import parameter_of, read_config
+from tritonforge.repository.layout import PublishedVersion, find_version, split_engine_model_name
 from tritonforge.server.embedded import BACKENDS
 from tritonforge.server.state import running_server
 from tritonforge.spec.load import LoadedSpec
-
-# Triton's backend of each kind that is not a Python model.
-_BACKENDS = {"tensorrt_llm": "tensorrtllm", "vllm": "vllm"}
 
 
 def load(
@@ -92,7 +89,7 @@ def refuse_unfit(loaded: LoadedSpec, plans: Sequence[ModelPlan], options: BuildO
         EngineMismatch: A version would not fit.
         ClientError: The address is not one.
     """
-    needs = [_planned_needs(loaded, version) for plan in plans for version in plan.work]
+    needs = [planned_needs(loaded, version) for plan in plans for version in plan.work]
     if options.server is None or not needs:
         return ()
     advice = Advice(loaded.repository, loaded.path)
@@ -100,29 +97,6 @@ def refuse_unfit(loaded: LoadedSpec, plans: Sequence[ModelPlan], options: BuildO
         return tuple(
             note for one in needs for note in check_needs(one, facts_of(client, loaded.repository, one), advice)
         )
-
-
-def needs_of(version: PublishedVersion) -> EngineNeeds:
-    """What a published or staged version needs, as its manifest and its config.pbtxt say."""
-    path = version.folder.parent / CONFIG_NAME
-    config = read_config(path) if path.is_file() else None
-    engine_path = None if config is None else parameter_of(config, "gpt_model_path")
-    engine = version.manifest.settings.get("engine")
-    settings = engine if isinstance(engine, dict) else {}
-    tensorrt = version.manifest.tools.get("tensorrt")
-    return EngineNeeds(
-        model=version.model,
-        number=version.number,
-        kind=version.manifest.kind,
-        backend=(config.backend or None) if config is not None else None,
-        release=version.manifest.release,
-        gpu_architecture=version.manifest.gpu_architecture,
-        gpus=tuple(settings.get("gpus") or ()),
-        image=settings.get("image"),
-        mount=str(PurePosixPath(engine_path).parents[1]) if engine_path else None,
-        ranks=settings.get("tensor_parallel", 1) * settings.get("pipeline_parallel", 1),
-        tensorrt=tensorrt if isinstance(tensorrt, str) else None,
-    )
 
 
 def facts_of(client: Client, repository: Path, needs: EngineNeeds) -> ServerFacts:
@@ -140,23 +114,6 @@ def facts_of(client: Client, repository: Path, needs: EngineNeeds) -> ServerFact
         triton=None if needs.release is None else _triton_of(client),
         backends=BACKENDS if is_embedded else None,
         gpus=Machine().gpus if sees_our_gpus else (),
-    )
-
-
-def _planned_needs(loaded: LoadedSpec, plan: VersionPlan) -> EngineNeeds:
-    version, engine = plan.version, plan.version.engine
-    return EngineNeeds(
-        model=version.model_name,
-        number=version.number,
-        kind=engine.kind,
-        backend=_BACKENDS.get(engine.kind, "python"),
-        release=getattr(engine, "release", None),
-        gpu_architecture=None if plan.recipe is None else plan.recipe.gpu_architecture,
-        gpus=tuple(getattr(engine, "gpus", ())),
-        image=getattr(engine, "image", None),
-        mount=loaded.spec.mount,
-        ranks=getattr(engine, "ranks", 1),
-        tensorrt=None if plan.recipe is None else plan.recipe.tools.get("tensorrt"),
     )
 
 

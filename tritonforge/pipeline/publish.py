@@ -12,7 +12,8 @@ from tritonforge.pipeline.compatibility import Advice
 from tritonforge.pipeline.compile import CompiledVersion
 from tritonforge.pipeline.damage import damage_of
 from tritonforge.pipeline.live import LiveServer
-from tritonforge.pipeline.load import check_version, facts_of, needs_of
+from tritonforge.pipeline.load import check_version, facts_of
+from tritonforge.pipeline.needs import needs_of
 from tritonforge.pipeline.plan import BuildOptions
 from tritonforge.pipeline.published import kept_versions
 from tritonforge.pipeline.weights import weights_after, weights_to_keep

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tritonforge.errors import RepositoryError
 from tritonforge.pipeline.compatibility import Advice, EngineNeeds
-from tritonforge.pipeline.load import needs_of
+from tritonforge.pipeline.needs import needs_of
 from tritonforge.repository.layout import readable_versions
 from tritonforge.server.embedded import BACKENDS
 
