@@ -9,7 +9,7 @@ from tritonforge.client.codec_http import HttpCodec, infer_request
 from tritonforge.client.grpc_messages import infer_result
 from tritonforge.client.grpc_readers import error_of
 from tritonforge.client.http_messages import HttpAnswer, check
-from tritonforge.client.types import GenerateRequest, InferRequest, ModelConfig, TensorInfo
+from tritonforge.client.types import Chunk, GenerateRequest, InferRequest, ModelConfig, TensorInfo
 from tritonforge.errors import (
     Cancelled,
     ClientError,
@@ -17,6 +17,7 @@ from tritonforge.errors import (
     InvalidRequest,
     ModelNotFound,
     ModelNotReady,
+    NoAnswer,
     Rejected,
     StreamBroken,
     TimedOut,
@@ -77,10 +78,8 @@ def test_a_grpc_stream_that_ends_without_its_last_response_is_broken():
 
 
 def test_a_grpc_stream_may_end_with_an_empty_response():
-    reader = GrpcCodec(SERVER).generate(QUESTION, CONFIG).open()
-    last = response()
-    last.infer_response.parameters["triton_final_response"].bool_param = True
-    assert reader.feed(last) == []
+    reader = GrpcCodec(SERVER).infer_stream(InferRequest("m", {"x": np.zeros(1, np.int8)})).open()
+    assert reader.feed(final()) == []
     assert reader.end() == []
 
 
@@ -117,3 +116,44 @@ def test_names_of_models_are_quoted_in_paths():
     assert request.path == "/v2/models/a%2Fb%20c/versions/2/infer"
     json_bytes = int(request.headers["Inference-Header-Content-Length"])
     assert request.body[json_bytes:] == b"\0"
+
+
+def read_over(codec: GrpcCodec | HttpCodec, pieces: list[object], *, stream: bool) -> list[Chunk]:
+    reader = codec.generate(GenerateRequest("m", {"text_input": "Hi"}, stream=stream), CONFIG).open()
+    return [chunk for piece in pieces for chunk in reader.feed(piece)] + list(reader.end())
+
+
+def final(*, text: bytes | None = None) -> service_pb2.ModelStreamInferResponse:
+    last = response()
+    last.infer_response.parameters["triton_final_response"].bool_param = True
+    if text is not None:
+        last.infer_response.outputs.add(name="text_output", datatype="BYTES", shape=[1])
+        last.infer_response.raw_output_contents.append(len(text).to_bytes(4, "little") + text)
+    return last
+
+
+@pytest.mark.parametrize(
+    ("codec", "pieces", "stream"),
+    [
+        (GrpcCodec(SERVER), [final()], True),
+        (HttpCodec(SERVER), [b'{"model_name":"m","model_version":"1"}'], False),
+        (HttpCodec(SERVER), [b'data: {"model_name":"m","model_version":"1"}\n\n'], True),
+        (HttpCodec(SERVER), [], True),
+    ],
+)
+def test_an_answer_without_any_text_is_an_error(codec: GrpcCodec | HttpCodec, pieces: list[object], stream: bool):
+    with pytest.raises(NoAnswer, match="host:1: model 'm' answered without a text") as caught:
+        read_over(codec, pieces, stream=stream)
+    assert "--max-tokens" in (caught.value.hint or "")
+
+
+@pytest.mark.parametrize(
+    ("codec", "pieces", "stream"),
+    [
+        (GrpcCodec(SERVER), [final(text=b"")], True),
+        (HttpCodec(SERVER), [b'{"text_output":""}'], False),
+        (HttpCodec(SERVER), [b'data: {"text_output":""}\n\n'], True),
+    ],
+)
+def test_an_empty_text_is_an_answer(codec: GrpcCodec | HttpCodec, pieces: list[object], stream: bool):
+    assert [chunk.text for chunk in read_over(codec, pieces, stream=stream)] == [""]

@@ -44,6 +44,16 @@ def test_stream_is_sent_when_the_model_has_it():
     assert fields(stream=True, text_input="Hi") == {"text_input": "Hi", "stream": True}
 
 
+def test_an_input_that_the_model_needs_is_not_left_out():
+    needed = TensorInfo("max_tokens", "INT32", (1,), optional=False)
+    config = ModelConfig("m", "", 8, True, (TensorInfo("text_input", "BYTES", (1,), optional=False), needed), (), {})
+    with pytest.raises(InvalidRequest, match="model 'm' needs max_tokens, which the request does not give") as caught:
+        text_fields(GenerateRequest("m", {"text_input": "Hi"}, stream=False), config, server="host:1")
+    assert "--max-tokens" in (caught.value.hint or "")
+    given = GenerateRequest("m", {"text_input": "Hi", "max_tokens": 2}, stream=False)
+    assert len(text_fields(given, config, server="host:1")) == 2
+
+
 def test_whole_numbers_are_fine_where_the_model_wants_floats():
     assert fields(temperature=1) == {"temperature": 1.0, "stream": False}
 

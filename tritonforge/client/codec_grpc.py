@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 from tritonclient.grpc import model_config_pb2, service_pb2
 
-from tritonforge.client.grpc_messages import GrpcRequest, infer_message, infer_result, text_chunk, text_message
+from tritonforge.client.grpc_messages import GrpcRequest, infer_message, infer_result, text_message, text_outputs
 from tritonforge.client.grpc_readers import GrpcStreamReader
 from tritonforge.client.tensors import BYTES
-from tritonforge.client.text import text_fields
+from tritonforge.client.text import TextPieces, text_fields
 from tritonforge.client.transport import Call, StreamCall
 from tritonforge.client.types import (
     NANOSECONDS_PER_S,
@@ -24,8 +23,6 @@ from tritonforge.client.types import (
     ServerInfo,
     TensorInfo,
 )
-
-ResultT = TypeVar("ResultT")
 
 
 class GrpcCodec:
@@ -92,18 +89,31 @@ class GrpcCodec:
 
     def infer_stream(self, request: InferRequest) -> StreamCall[GrpcRequest, Any, InferResult]:
         """Tensors in, any number of answers out."""
-        return self._stream(infer_message(request), lambda answer, _: infer_result(answer))
+        return StreamCall(
+            _streamed(infer_message(request)),
+            lambda: GrpcStreamReader(lambda answer, _: infer_result(answer), server=self._server),
+        )
 
     def generate(self, request: GenerateRequest, config: ModelConfig) -> StreamCall[GrpcRequest, Any, Chunk]:
         """Text in, text out, whole or in pieces."""
         fields = text_fields(request, config, server=self._server)
         message = text_message(request.model, fields, batched=config.max_batch_size > 0)
-        return self._stream(message, text_chunk)
 
-    def _stream(self, message: Any, read: Callable[[Any, int], ResultT]) -> StreamCall[GrpcRequest, Any, ResultT]:
-        # Without this a model that ends with an empty response would give no sign of its end.
-        message.parameters["triton_enable_empty_final_response"].bool_param = True
-        return StreamCall(GrpcRequest("ModelStreamInfer", message), lambda: GrpcStreamReader(read, server=self._server))
+        def open_stream() -> GrpcStreamReader[Chunk]:
+            pieces = TextPieces(request.model, server=self._server)
+            return GrpcStreamReader(
+                lambda response, index: pieces.read(text_outputs(response), index=index),
+                server=self._server,
+                check=pieces.check,
+            )
+
+        return StreamCall(_streamed(message), open_stream)
+
+
+def _streamed(message: Any) -> GrpcRequest:
+    # Without this a model that ends with an empty response would give no sign of its end.
+    message.parameters["triton_enable_empty_final_response"].bool_param = True
+    return GrpcRequest("ModelStreamInfer", message)
 
 
 def _config(config: Any) -> ModelConfig:
@@ -112,15 +122,15 @@ def _config(config: Any) -> ModelConfig:
         backend=config.backend or config.platform,
         max_batch_size=config.max_batch_size,
         decoupled=config.model_transaction_policy.decoupled,
-        inputs=tuple(_tensor_info(tensor) for tensor in config.input),
+        inputs=tuple(_tensor_info(tensor, optional=tensor.optional) for tensor in config.input),
         outputs=tuple(_tensor_info(tensor) for tensor in config.output),
         parameters={name: value.string_value for name, value in config.parameters.items()},
     )
 
 
-def _tensor_info(tensor: Any) -> TensorInfo:
+def _tensor_info(tensor: Any, *, optional: bool = True) -> TensorInfo:
     datatype = model_config_pb2.DataType.Name(tensor.data_type).removeprefix("TYPE_")
-    return TensorInfo(tensor.name, BYTES if datatype == "STRING" else datatype, tuple(tensor.dims))
+    return TensorInfo(tensor.name, BYTES if datatype == "STRING" else datatype, tuple(tensor.dims), optional)
 
 
 def _statistics(model: Any) -> ModelStatistics:

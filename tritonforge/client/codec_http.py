@@ -10,7 +10,7 @@ from urllib.parse import quote
 from tritonforge.client.http_messages import HttpAnswer, HttpRequest, check, expecting, parse, post
 from tritonforge.client.http_readers import BodyReader, EventReader
 from tritonforge.client.tensors import BYTES, WireTensor, from_values, from_wire, to_wire
-from tritonforge.client.text import text_fields
+from tritonforge.client.text import TextPieces, text_fields
 from tritonforge.client.transport import Call, StreamCall
 from tritonforge.client.types import (
     NANOSECONDS_PER_S,
@@ -114,7 +114,10 @@ class HttpCodec:
         verb = "generate_stream" if request.stream else "generate"
         reader = EventReader if request.stream else BodyReader
         path = f"{_model_path(request.model, '')}/{verb}"
-        return StreamCall(post(path, body), lambda: reader(server=self._server))
+        return StreamCall(post(path, body), lambda: reader(self._pieces(request), server=self._server))
+
+    def _pieces(self, request: GenerateRequest) -> TextPieces:
+        return TextPieces(request.model, server=self._server)
 
     def _json(self, request: HttpRequest, read: Callable[[Any], ResultT]) -> Call[HttpRequest, HttpAnswer, ResultT]:
         def decode(answer: HttpAnswer) -> ResultT:
@@ -193,15 +196,17 @@ def _config(content: Mapping[str, Any]) -> ModelConfig:
         backend=content.get("backend") or content.get("platform", ""),
         max_batch_size=content.get("max_batch_size", 0),
         decoupled=content.get("model_transaction_policy", {}).get("decoupled", False),
-        inputs=tuple(_tensor_info(tensor) for tensor in content.get("input", ())),
+        inputs=tuple(
+            _tensor_info(tensor, optional=tensor.get("optional", False)) for tensor in content.get("input", ())
+        ),
         outputs=tuple(_tensor_info(tensor) for tensor in content.get("output", ())),
         parameters={name: value["string_value"] for name, value in content.get("parameters", {}).items()},
     )
 
 
-def _tensor_info(tensor: Mapping[str, Any]) -> TensorInfo:
+def _tensor_info(tensor: Mapping[str, Any], *, optional: bool = True) -> TensorInfo:
     datatype = str(tensor["data_type"]).removeprefix("TYPE_")
-    return TensorInfo(tensor["name"], BYTES if datatype == "STRING" else datatype, tuple(tensor["dims"]))
+    return TensorInfo(tensor["name"], BYTES if datatype == "STRING" else datatype, tuple(tensor["dims"]), optional)
 
 
 def _statistics(model: Mapping[str, Any]) -> ModelStatistics:

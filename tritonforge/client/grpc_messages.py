@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,8 +11,8 @@ from google.protobuf.message import Message
 from tritonclient.grpc import service_pb2
 
 from tritonforge.client.tensors import BYTES, DTYPES, WireTensor, from_values, from_wire, plain_values, to_wire
-from tritonforge.client.text import TextField, chunk_of
-from tritonforge.client.types import Chunk, InferRequest, InferResult, Tensor
+from tritonforge.client.text import TextField
+from tritonforge.client.types import InferRequest, InferResult, Tensor
 
 # Where the elements of a tensor are when they did not come as raw bytes; Triton always sends raw bytes.
 CONTENTS = (
@@ -74,14 +74,14 @@ def text_message(model: str, fields: Iterable[TextField], *, batched: bool) -> A
     return message
 
 
-def text_chunk(response: Any, index: int) -> Chunk:
-    """The piece of text that a ModelInferResponse carries."""
+def text_outputs(response: Any) -> Mapping[str, Sequence[object]]:
+    """The outputs that a ModelInferResponse carries, each as a flat list of elements."""
     raw = response.raw_output_contents
     if len(raw) == len(response.outputs):
         pairs = zip(response.outputs, raw, strict=True)
-        return chunk_of({o.name: plain_values(o.name, o.datatype, content) for o, content in pairs}, index=index)
+        return {o.name: plain_values(o.name, o.datatype, content) for o, content in pairs}
     arrays = _outputs(response)
-    return chunk_of({name: array.reshape(-1).tolist() for name, array in arrays.items()}, index=index)
+    return {name: array.reshape(-1).tolist() for name, array in arrays.items()}
 
 
 def _add_input(message: Any, tensor: WireTensor) -> None:

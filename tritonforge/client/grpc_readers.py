@@ -27,10 +27,14 @@ class GrpcStreamReader(Generic[ResultT]):
     Args:
         read: Makes a result of a response with outputs and its index.
         server: The server's address, for error messages.
+        check: Called when the stream has ended as it should; raises when the whole of it is no answer.
     """
 
-    def __init__(self, read: Callable[[Any, int], ResultT], *, server: str) -> None:
+    def __init__(
+        self, read: Callable[[Any, int], ResultT], *, server: str, check: Callable[[], None] = lambda: None
+    ) -> None:
         self._read = read
+        self._check = check
         self._server = server
         self._received = 0
         self._finished = False
@@ -55,6 +59,7 @@ class GrpcStreamReader(Generic[ResultT]):
         if not self._finished:
             reason = "the server ended the stream before the last response"
             raise StreamBroken(reason, server=self._server, chunks_received=self._received)
+        self._check()
         return []
 
 

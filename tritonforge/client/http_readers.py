@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from tritonforge.client.http_messages import parse_object
 from tritonforge.client.rejections import rejection
 from tritonforge.client.sse import SseParser
-from tritonforge.client.text import chunk_of
+from tritonforge.client.text import TextPieces
 from tritonforge.client.types import Chunk
 from tritonforge.errors import StreamBroken
 
@@ -21,10 +21,12 @@ class EventReader:
     """Reads the server-sent events of /generate_stream.
 
     Args:
+        pieces: Makes chunks of the model's outputs.
         server: The server's address, for error messages.
     """
 
-    def __init__(self, *, server: str) -> None:
+    def __init__(self, pieces: TextPieces, *, server: str) -> None:
+        self._pieces = pieces
         self._server = server
         self._parser = SseParser()
         self._received = 0
@@ -36,12 +38,13 @@ class EventReader:
             content = parse_object(event.data.encode(), server=self._server)
             if "error" in content:
                 self._refuse(str(content["error"]))
-            chunks.append(_chunk(content, index=self._received))
+            chunks.append(self._pieces.read(_outputs(content), index=self._received))
             self._received += 1
         return chunks
 
     def end(self) -> Sequence[Chunk]:
-        """Nothing: a body that has ended by itself was whole."""
+        """Nothing: a body that has ended by itself was whole. Raises when no event had a text."""
+        self._pieces.check()
         return []
 
     def _refuse(self, detail: str) -> None:
@@ -54,10 +57,12 @@ class BodyReader:
     """Reads the one JSON object of /generate.
 
     Args:
+        pieces: Makes a chunk of the model's outputs.
         server: The server's address, for error messages.
     """
 
-    def __init__(self, *, server: str) -> None:
+    def __init__(self, pieces: TextPieces, *, server: str) -> None:
+        self._pieces = pieces
         self._server = server
         self._body = bytearray()
 
@@ -71,9 +76,11 @@ class BodyReader:
         content = parse_object(bytes(self._body), server=self._server)
         if "error" in content:
             raise rejection(str(content["error"]), server=self._server, status=STATUS_OF_BEGUN)
-        return [_chunk(content, index=0)]
+        chunk = self._pieces.read(_outputs(content), index=0)
+        self._pieces.check()
+        return [chunk]
 
 
-def _chunk(content: Mapping[str, object], *, index: int) -> Chunk:
+def _outputs(content: Mapping[str, object]) -> Mapping[str, Sequence[object]]:
     outputs = {name: value for name, value in content.items() if name not in NOT_OUTPUTS}
-    return chunk_of({name: v if isinstance(v, list) else [v] for name, v in outputs.items()}, index=index)
+    return {name: value if isinstance(value, list) else [value] for name, value in outputs.items()}

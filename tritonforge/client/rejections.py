@@ -19,7 +19,10 @@ HINTS = {
     ),
     "has no available versions": "load it, or ask `models()` for the reason",
     "doesn't support models with decoupled": "use infer_stream over gRPC: this model may send any number of responses",
-    "to produce exactly 1 response": "use stream instead of generate: this model sends its answer in pieces",
+    "to produce exactly 1 response": (
+        "use stream instead of generate: this model sends its answer in pieces; or it sent none at all, as an ensemble "
+        "does that lacks max_tokens (--max-tokens)"
+    ),
 }
 
 

@@ -11,8 +11,16 @@ from typing import TypeVar
 import numpy as np
 
 from tritonforge.client.tensors import BYTES, DTYPES
-from tritonforge.client.types import Chunk, Completion, GenerateRequest, Message, ModelConfig, TensorInfo
-from tritonforge.errors import InvalidRequest, UsageBug, did_you_mean
+from tritonforge.client.types import (
+    Chunk,
+    Completion,
+    GenerateOptions,
+    GenerateRequest,
+    Message,
+    ModelConfig,
+    TensorInfo,
+)
+from tritonforge.errors import InvalidRequest, NoAnswer, UsageBug, did_you_mean
 
 LISTS = ("stop_words", "bad_words")
 ValueT = TypeVar("ValueT")
@@ -63,12 +71,43 @@ def text_fields(request: GenerateRequest, config: ModelConfig, *, server: str) -
     Raises:
         InvalidRequest: The model has no such input, or a value does not fit its datatype. Checked here because over
             HTTP Triton takes a field that the model does not have for a parameter, and answers as if it were not given.
+            Or an input that it needs was not given: of an ensemble, Triton counts inputs only, and where an optional
+            one makes up the number, no step runs and the answer is empty (seen on 2.51).
     """
     known = {tensor.name: tensor for tensor in config.inputs}
     fields = dict(request.fields)
     if "stream" in known:
         fields["stream"] = request.stream
-    return [_field(name, value, known, request.model, server) for name, value in fields.items()]
+    checked = [_field(name, value, known, request.model, server) for name, value in fields.items()]
+    lacking = [name for name, tensor in known.items() if not tensor.optional and name not in fields]
+    if lacking:
+        problem = f"model {request.model!r} needs {', '.join(lacking)}, which the request does not give"
+        raise InvalidRequest(problem, server=server, status="INVALID_ARGUMENT", hint=_giving(lacking))
+    return checked
+
+
+class TextPieces:
+    """Makes chunks of the responses to one question, and tells an empty answer from none.
+
+    Args:
+        model: The model's name.
+        server: The server's address, for error messages.
+    """
+
+    def __init__(self, model: str, *, server: str) -> None:
+        self._model = model
+        self._server = server
+        self._has_text = False
+
+    def read(self, outputs: Mapping[str, Sequence[object]], *, index: int) -> Chunk:
+        """One piece of the answer from its outputs, each as a flat list of elements."""
+        self._has_text = self._has_text or "text_output" in outputs
+        return chunk_of(outputs, index=index)
+
+    def check(self) -> None:
+        """The answer has ended. Raises NoAnswer when no piece had a text, not even an empty one."""
+        if not self._has_text:
+            raise NoAnswer(self._model, server=self._server)
 
 
 def chunk_of(outputs: Mapping[str, Sequence[object]], *, index: int) -> Chunk:
@@ -109,6 +148,12 @@ def completion(arrivals: Sequence[tuple[Chunk, float]], *, start_s: float, end_s
         cum_log_probs=_last(chunk.cum_log_probs for chunk in chunks),
         output_log_probs=tuple(value for part in log_probs for value in part) if log_probs else None,
     )
+
+
+def _giving(names: Sequence[str]) -> str:
+    options = [f"--{name.replace('_', '-')}" for name in names if name in GenerateOptions.__annotations__]
+    spelt = f" (of the command: {', '.join(options)})" if options else ""
+    return f"give {', '.join(names)}{spelt}; models made like NVIDIA's ensemble need max_tokens"
 
 
 def _field(name: str, value: object, known: Mapping[str, TensorInfo], model: str, server: str) -> TextField:

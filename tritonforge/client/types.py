@@ -189,11 +189,13 @@ class TensorInfo:
         name: Its name.
         datatype: KServe spelling, for example ``FP32`` or ``BYTES``.
         dims: Its shape without the batch dimension; -1 is any.
+        optional: Of an input: a request may leave it out.
     """
 
     name: str
     datatype: str
     dims: tuple[int, ...]
+    optional: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,7 @@
     │   ├─ PortTaken
     │   └─ ServerExited
     └─ ClientError                   exit 7
+        ├─ NoAnswer
         ├─ TransportError
         │   ├─ Cancelled
         │   ├─ ConnectFailed
@@ -62,6 +63,7 @@ from tritonforge.errors.client import (
     InvalidRequest,
     ModelNotFound,
     ModelNotReady,
+    NoAnswer,
     Rejected,
     StreamBroken,
     TimedOut,
@@ -94,6 +96,7 @@ __all__ = [
     "MissingWeight",
     "ModelNotFound",
     "ModelNotReady",
+    "NoAnswer",
     "NotReady",
     "PortTaken",
     "PublishFailed",

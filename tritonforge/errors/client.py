@@ -67,6 +67,24 @@ class ModelNotReady(Rejected):
     """The server has the model, but it is not loaded."""
 
 
+class NoAnswer(ClientError):
+    """A text model's answer ended without any text, not even an empty one.
+
+    Args:
+        model: The model that was asked.
+        server: The address that was asked.
+    """
+
+    def __init__(self, model: str, *, server: str) -> None:
+        super().__init__(
+            f"{server}: model {model!r} answered without a text: no response has the output text_output",
+            hint="give max_tokens (of the command: --max-tokens): models made like NVIDIA's ensemble answer like this "
+            "when they lack an input that they need; else look at the server's log",
+        )
+        self.model = model
+        self.server = server
+
+
 class StreamBroken(ClientError):
     """A stream ended with an error after some tokens had arrived.
 

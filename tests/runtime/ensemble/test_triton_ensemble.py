@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +15,7 @@ from tests.runtime.ensemble.nvidia_client import Answer, ask, events, post
 from tests.support.checkpoints import write_chatglm, write_llama
 from tests.support.ensembles import add_model, build_engine
 from tritonforge.client import Client
+from tritonforge.errors import InvalidRequest, NoAnswer, Rejected
 from tritonforge.pipeline.traffic import change_traffic
 from tritonforge.repository.lint import lint
 from tritonforge.server.launcher import RunningServer, start_embedded
@@ -206,6 +207,29 @@ def test_each_version_answers_under_its_own_name(served: Served) -> None:
 def test_our_client_reads_its_answers(served: Served) -> None:
     with Client(served.server.grpc_url, timeout_s=60.0) as client:
         assert client.generate("tale", PROMPT, max_tokens=12).text == served.text("tale")
+
+
+@pytest.mark.parametrize("protocol", ["grpc", "http"])
+@pytest.mark.parametrize("way", ["generate", "stream"])
+def test_our_client_tells_no_answer_from_an_empty_one(served: Served, protocol: str, way: str) -> None:
+    url = served.server.grpc_url if protocol == "grpc" else served.server.http_url
+    with Client(url, timeout_s=60.0) as client:
+        with pytest.raises(InvalidRequest, match="model 'tale' needs max_tokens"):
+            list(getattr(client, way)("tale", PROMPT))
+        # As if the model had been another when its config was read: Triton counts two inputs, and runs no step.
+        config = client.config("tale")
+        loosened = tuple(replace(tensor, optional=True) for tensor in config.inputs)
+        client._configs["tale"] = replace(config, inputs=loosened)
+        counted_here = (protocol, way) != ("http", "generate")  # there, Triton itself counts the responses
+        with pytest.raises(NoAnswer if counted_here else Rejected) as caught:
+            list(getattr(client, way)("tale", PROMPT))
+        assert "--max-tokens" in (caught.value.hint or "")
+
+
+def test_names_that_no_ensemble_has_are_ignored_as_parameters(served: Served) -> None:
+    asked = {"text_input": PROMPT, "max_tokens": 12, "temprature": 0.1, "foo": 1}
+    status, body = post(served.server.http_url, "tale", **asked)
+    assert (status, json.loads(body)["text_output"]) == (200, served.text("tale"))
 
 
 def test_moving_the_traffic_loses_no_request_and_reloads_no_engine(served: Served) -> None:
