@@ -99,6 +99,59 @@ def test_weights_are_copied_where_links_are_not_possible(source: Path, monkeypat
         assert copy.read_bytes() == file.read_bytes()
 
 
+def mode(path: Path) -> int:
+    return path.stat().st_mode & 0o777
+
+
+def close(source: Path) -> None:
+    """As download tools leave files when they make them under a temporary name."""
+    for path in source.iterdir():
+        path.chmod(0o600)
+
+
+@pytest.mark.parametrize("way", ["cloned", "copied"])
+def test_a_copy_can_be_read_by_a_server_under_another_user(
+    source: Path, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    def clone(old: Path, new: Path) -> bool:
+        new.touch(0o600)  # stands in for a file system with clones
+        new.write_bytes(old.read_bytes())
+        return True
+
+    monkeypatch.setattr(sharing, "_clone", clone if way == "cloned" else lambda *_: False)
+    monkeypatch.setattr(os, "link", refuse_to(18))  # EXDEV
+    close(source)
+    umask = os.umask(0o077)
+    said: list[str] = []
+    try:
+        engine = prepare(source, said=said)
+    finally:
+        os.umask(umask)
+    assert {mode(engine.path / file) for file in engine.files} == {0o644}
+    assert {mode(path) for path in source.iterdir()} == {0o600}
+    assert way in said[0]
+    assert len(said) == 1
+
+
+def test_a_link_keeps_the_mode_of_the_users_file_and_is_a_note_when_others_cannot_read_it(
+    source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sharing, "_clone", lambda *_: False)
+    close(source)
+    said: list[str] = []
+    engine = prepare(source, said=said)
+    weights = sorted(source.glob("*.safetensors"))
+    assert {mode(path) for path in weights} == {0o600}
+    assert said[1].startswith(f"note: {weights[0]} and 1 more cannot be read by other users")
+    assert mode(engine.path / "checkpoint" / "config.json") == 0o644
+
+    for path in weights:
+        path.chmod(0o644)
+    said.clear()
+    prepare(source, said=said)
+    assert len(said) == 1
+
+
 def test_links_of_a_download_cache_are_followed(source: Path, tmp_path: Path) -> None:
     snapshot = tmp_path / "snapshot"
     snapshot.mkdir()

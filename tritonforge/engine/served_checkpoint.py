@@ -9,13 +9,13 @@ taken along: no Python, no pickles.
 
 from __future__ import annotations
 
-import shutil
+import stat
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 from tritonforge.artifacts import EngineArtifact
-from tritonforge.engine.share_file import share_file
+from tritonforge.engine.share_file import copy_readable, share_file
 from tritonforge.engine.writing import naming
 from tritonforge.errors import UnsupportedModel
 from tritonforge.events import OnEvent, ignore
@@ -64,12 +64,17 @@ def prepare_served(
     with naming(out), staged_folder(out, replace=True) as folder:
         files = [_copy(source, path, folder) for path in _small_files(source)]
         ways: Counter[str] = Counter()
+        closed: list[Path] = []
         for path in weights:
             target = _target(source, path, folder)
             with naming(target):
                 ways[share_file(path, target)] += path.stat().st_size
+                if not target.stat().st_mode & stat.S_IROTH:
+                    closed.append(path)
             files.append(_relative(source, path))
     on_event(f"took the checkpoint's weights along ({', '.join(f'{size} bytes {way}' for way, size in ways.items())})")
+    if closed:
+        on_event(_note_on(closed))
     return EngineArtifact(out, spec.kind, tuple(sorted(files)), vocab_size, ways.total())
 
 
@@ -88,6 +93,14 @@ def check_tokenizer(spec: VllmEngineSpec | LlmApiEngineSpec, source: Path, kind:
         )
 
 
+def _note_on(closed: list[Path]) -> str:
+    more = f" and {len(closed) - 1} more" if len(closed) > 1 else ""
+    return (
+        f"note: {closed[0]}{more} cannot be read by other users, and the repository has a link to the same file: a "
+        f"server that runs as another user cannot load it; chmod a+r opens both"
+    )
+
+
 def _small_files(source: Path) -> Iterator[Path]:
     for path in sorted(source.iterdir()):
         is_index = path.name.endswith(_FOREIGN_INDEX) and path.name != INDEX_NAME
@@ -99,7 +112,7 @@ def _small_files(source: Path) -> Iterator[Path]:
 def _copy(source: Path, path: Path, folder: Path) -> str:
     target = _target(source, path, folder)
     with naming(target):
-        shutil.copyfile(path, target)
+        copy_readable(path, target)
     return _relative(source, path)
 
 

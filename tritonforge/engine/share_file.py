@@ -13,6 +13,9 @@ _FICLONE = 0x40049409
 # Refused across file systems, by file systems without links, and for files that others own.
 _NO_LINK = frozenset({errno.EXDEV, errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.EACCES})
 
+# A server in a container reads as another user than the one who published.
+READABLE = 0o644
+
 Shared = Literal["cloned", "linked", "copied"]
 
 
@@ -21,7 +24,8 @@ def share_file(source: Path, target: Path) -> Shared:
 
     A clone (btrfs, XFS and others) keeps its content whatever becomes of the source. A hard link keeps it when the
     source is removed or replaced, as download tools do, but not when its bytes are overwritten in place. A copy is made
-    only where neither is possible.
+    only where neither is possible. Everybody may read a clone or a copy; a link has the mode of the source, which is
+    the user's own and is left alone.
 
     Args:
         source: The file; a symbolic link is followed.
@@ -32,15 +36,26 @@ def share_file(source: Path, target: Path) -> Shared:
     """
     real = source.resolve(strict=True)
     if _clone(real, target):
+        target.chmod(READABLE)
         return "cloned"
     try:
         target.hardlink_to(real)
     except OSError as error:
         if error.errno not in _NO_LINK:
             raise
-        shutil.copyfile(real, target)
+        copy_readable(real, target)
         return "copied"
     return "linked"
+
+
+def copy_readable(source: Path, target: Path) -> None:
+    """Copy a file to a place where everybody may read it.
+
+    Raises:
+        OSError: It cannot be made.
+    """
+    shutil.copyfile(source, target)
+    target.chmod(READABLE)
 
 
 def _clone(source: Path, target: Path) -> bool:
