@@ -1,11 +1,13 @@
-"""Published engines of kind tensorrt_llm as they lie in a repository. The engines are written, not compiled."""
+"""Kind tensorrt_llm without its compiler: stand-ins on PATH, and a published engine that is written, not compiled."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
+from tests.support.standin_tool import install_standin
 from tests.support.trtllm_engines import write_trtllm_engine
 from tritonforge.repository.layout import PublishedVersion, find_version
 from tritonforge.repository.manifest import MANIFEST_NAME, Manifest, manifest_text
@@ -36,3 +38,26 @@ def published(tmp_path: Path) -> PublishedVersion:
     version = find_version(tmp_path / "models", "tiny", 2)
     assert version is not None
     return version
+
+
+@pytest.fixture
+def standin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A trtllm-build on PATH that stands for release 0.16.0. Returns its folder."""
+    folder = install_standin(tmp_path / "environment")
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    return Path(folder)
+
+
+@pytest.fixture
+def gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Gives this machine GPUs: a stand-in for nvidia-smi that lists those whose compute capabilities it is told."""
+
+    def install(*capabilities: str) -> None:
+        folder = tmp_path / "driver"
+        folder.mkdir(exist_ok=True)
+        lines = "".join(f"{number}, NVIDIA Test, {one}\\n" for number, one in enumerate(capabilities))
+        (folder / "nvidia-smi").write_text(f"#!/bin/sh\nprintf '{lines}'\n")
+        (folder / "nvidia-smi").chmod(0o755)
+        monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+
+    return install

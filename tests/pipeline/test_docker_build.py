@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.pipeline.test_tensorrt_llm import engine, spec_of
+from tests.pipeline.tensorrt_llm_builds import engine, spec_of
 from tests.support.docker_engine import DockerEngine
 from tritonforge.cli.main import run
 
