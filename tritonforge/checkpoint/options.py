@@ -22,6 +22,7 @@ WRITTEN: Mapping[str, tuple[str, str]] = {
     "tp": ("--tp", "tensor_parallel"),
     "pp": ("--pp", "pipeline_parallel"),
     "embedding_sharding": ("--embedding-sharding", "embedding_sharding"),
+    "group_size": ("--group-size", "group_size"),
     "activation_ranges": ("--activation-ranges", "activation_ranges"),
     "release": ("--release", "release"),
 }

@@ -53,6 +53,16 @@ def test_a_group_must_not_reach_over_ranks(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize(("intermediate", "advises"), [(192, True), (176, False)])
+def test_a_group_of_64_is_advised_where_it_does(tmp_path: Path, intermediate: int, *, advises: bool) -> None:
+    source = write_llama(tmp_path / "hf", hidden=128, intermediate=intermediate, tokenizer=None)
+    error = refusal(source, precision="int4_awq")
+    assert "which do not divide into groups of 128" in error.message
+    assert ("--group-size 64 (group_size: 64 of the engine in forge.yaml)" in (error.hint or "")) is advises
+    if advises:
+        convert(source, tmp_path / "out", ConvertOptions(precision="int4_awq", group_size=64))
+
+
 def test_two_output_channels_must_not_be_torn_apart(tmp_path: Path) -> None:
     source = write_chatglm(tmp_path / "hf", hidden=128, intermediate=130, vocab=64, tokenizer=False)
     error = refusal(source, precision="int4_awq", group_size=64, tp=2)

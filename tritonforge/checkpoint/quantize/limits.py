@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
-from tritonforge.checkpoint.options import WRITTEN, ConvertOptions
+from tritonforge.checkpoint.options import GROUP_SIZES, WRITTEN, ConvertOptions
 from tritonforge.checkpoint.quantize.kv_cache import INT8
 from tritonforge.checkpoint.quantize.linears import Linear, linears_of
 from tritonforge.checkpoint.quantize.precisions import FP8, INT4_AWQ, SMOOTHQUANT
@@ -36,6 +37,22 @@ def reasons_against(source: SourceCheckpoint, config: TrtllmConfig, options: Con
     if options.precision == INT4_AWQ:
         reasons += _int4_reasons(source, config, options)
     return tuple(reasons)
+
+
+def advice_on_groups(source: SourceCheckpoint, config: TrtllmConfig, options: ConvertOptions) -> str | None:
+    """The size of groups with which nothing is refused any more; None when there is none.
+
+    Args:
+        source: The checkpoint.
+        config: The target's configuration with dtype and ranks.
+        options: What was refused.
+    """
+    others = [size for size in GROUP_SIZES if size != options.group_size]
+    fitting = [size for size in others if not reasons_against(source, config, replace(options, group_size=size))]
+    if options.precision != INT4_AWQ or not fitting:
+        return None
+    option, key = WRITTEN["group_size"]
+    return f"groups of {fitting[0]} fit: {option} {fitting[0]} ({key}: {fitting[0]} of the engine in forge.yaml)"
 
 
 def _int4_reasons(source: SourceCheckpoint, config: TrtllmConfig, options: ConvertOptions) -> list[str]:

@@ -11,7 +11,7 @@ from tritonforge.checkpoint.options import AUTO, ConvertOptions
 from tritonforge.checkpoint.quantize.fp8_jobs import fp8_jobs
 from tritonforge.checkpoint.quantize.int4_jobs import int4_jobs
 from tritonforge.checkpoint.quantize.kv_cache import kv_cache_jobs
-from tritonforge.checkpoint.quantize.limits import reasons_against
+from tritonforge.checkpoint.quantize.limits import advice_on_groups, reasons_against
 from tritonforge.checkpoint.quantize.linears import QKV, Linear, linears_of
 from tritonforge.checkpoint.quantize.precisions import (
     FP8,
@@ -51,7 +51,11 @@ def quantised_config(source: SourceCheckpoint, config: TrtllmConfig, options: Co
     reasons = reasons_against(source, config, options)
     if reasons:
         kinds = [*([options.precision] if options.precision else []), *_kv_words(options)]
-        raise UnsupportedModel(f"{source.folder} as {' with '.join(kinds)}", reasons, hint=_HINT)
+        raise UnsupportedModel(
+            f"{source.folder} as {' with '.join(kinds)}",
+            reasons,
+            hint=advice_on_groups(source, config, options) or _HINT,
+        )
     _ranges(source, options)
     return replace(
         config,
