@@ -8,6 +8,8 @@ import pytest
 from tests.support.checkpoints import write_chatglm, write_glm, write_llama
 from tests.support.rotary import llama3_scaling
 from tritonforge.checkpoint.convert import convert
+from tritonforge.checkpoint.inspect import inspect
+from tritonforge.checkpoint.options import ConvertOptions
 from tritonforge.checkpoint.source import open_checkpoint
 from tritonforge.errors import UnsupportedModel
 
@@ -73,6 +75,22 @@ def test_another_architecture_is_refused_by_what_sets_it_apart(
     tmp_path: Path, architecture: str, expected: str
 ) -> None:
     assert expected in reasons_of(change(llama(tmp_path), architectures=[architecture]))
+
+
+def test_a_checkpoint_of_tensorrt_llm_is_told_from_one_of_hugging_face(tmp_path: Path) -> None:
+    convert(write_llama(tmp_path / "hf", tokenizer=None), tmp_path / "out", ConvertOptions(tp=2))
+    for as_it_is in (False, True):
+        with pytest.raises(UnsupportedModel, match="it is a TensorRT-LLM checkpoint") as caught:
+            open_checkpoint(tmp_path / "out", as_it_is=as_it_is)
+        assert "LlamaForCausalLM" in caught.value.message
+        assert "architecture ''" not in caught.value.message
+        assert "the Hugging Face folder that it was made of" in (caught.value.hint or "")
+    assert "it is a TensorRT-LLM checkpoint" in inspect(tmp_path / "out").reasons[0]
+
+
+def test_an_engine_of_tensorrt_llm_is_told_from_a_checkpoint(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text('{"version": "0.16.0", "pretrained_config": {}, "build_config": {}}')
+    assert "it is the folder of a TensorRT-LLM engine" in reasons_of(tmp_path)
 
 
 def test_all_reasons_are_given_at_once(tmp_path: Path) -> None:

@@ -8,7 +8,12 @@ from pathlib import Path
 
 from tritonforge.checkpoint.families import ARCHITECTURES, architecture_of, family_of
 from tritonforge.checkpoint.families.base import Family, Reading, SourceFacts, TargetTensor
-from tritonforge.checkpoint.families.scope import general_reasons, unknown_architecture, wrapper_reasons
+from tritonforge.checkpoint.families.scope import (
+    already_converted,
+    general_reasons,
+    unknown_architecture,
+    wrapper_reasons,
+)
 from tritonforge.errors import (
     CheckpointError,
     CheckpointNotFound,
@@ -70,6 +75,10 @@ def open_checkpoint(folder: Path, *, as_it_is: bool = False) -> SourceCheckpoint
     fields = read_config_json(folder)
     architecture = architecture_in(fields)
     family = family_of(architecture)
+    converted = already_converted(fields)
+    if converted is not None:
+        hint = "name the Hugging Face folder that it was made of; nothing is converted twice"
+        raise UnsupportedModel(str(folder), [converted], hint=hint)
     reasons = list(wrapper_reasons(fields) if as_it_is else general_reasons(fields))
     subject = f"{folder} ({architecture or 'unnamed architecture'})"
     if family is None:

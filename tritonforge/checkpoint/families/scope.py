@@ -76,6 +76,20 @@ def unknown_architecture(architecture: str, known: tuple[str, ...]) -> str:
     return f"architecture {architecture!r} is none of {', '.join(known)}"
 
 
+def already_converted(fields: JsonFields) -> str | None:
+    """Why the config.json is none of Hugging Face's, when it is TensorRT-LLM's; None otherwise."""
+    if "architectures" in fields:
+        return None
+    if "pretrained_config" in fields and "build_config" in fields:
+        return "it is the folder of a TensorRT-LLM engine; expected a Hugging Face folder"
+    if "architecture" in fields and "mapping" in fields:
+        return (
+            f"it is a TensorRT-LLM checkpoint ({fields.text('architecture')}): config.json has architecture and "
+            f"mapping; expected a Hugging Face folder"
+        )
+    return None
+
+
 def activation_reasons(fields: JsonFields) -> tuple[str, ...]:
     """The MLP must be activated by SiLU."""
     activation = fields.text("hidden_act", "silu")
