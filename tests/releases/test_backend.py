@@ -12,10 +12,10 @@ from tests.repository.backend_table import rows, tags
 from tritonforge.releases.backend import (
     backend_line,
     check_parameters,
-    parameter_text,
     where_parameter_exists,
     where_queue_policy_exists,
 )
+from tritonforge.releases.parameter import parameter_text
 from tritonforge.releases.table import all_releases, find_release
 
 QUICK = settings(max_examples=60, deadline=None, derandomize=True, database=None)

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from tritonforge.errors import RepositoryError
 from tritonforge.formats.trtllm_engine import EngineInfo, read_engine_folder, same_release
-from tritonforge.releases.backend import BackendLine, Parameter, Tensor, backend_line, parameter_text
+from tritonforge.releases.backend import BackendLine, Tensor, backend_line
+from tritonforge.releases.parameter import Parameter, parameter_text
 from tritonforge.releases.table import Release, find_release, version_key
 from tritonforge.repository.context import FIRST_RESPONSE_BUCKETS_MS
 from tritonforge.repository.engine_source import EngineSource
