@@ -85,7 +85,9 @@ def test_a_checkpoint_of_tensorrt_llm_is_told_from_one_of_hugging_face(tmp_path:
         assert "LlamaForCausalLM" in caught.value.message
         assert "architecture ''" not in caught.value.message
         assert "the Hugging Face folder that it was made of" in (caught.value.hint or "")
-    assert "it is a TensorRT-LLM checkpoint" in inspect(tmp_path / "out").reasons[0]
+    found = inspect(tmp_path / "out")
+    assert (found.architecture, found.supported) == ("LlamaForCausalLM", False)
+    assert "it is a TensorRT-LLM checkpoint" in found.reasons[0]
 
 
 def test_an_engine_of_tensorrt_llm_is_told_from_a_checkpoint(tmp_path: Path) -> None:

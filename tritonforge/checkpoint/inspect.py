@@ -110,7 +110,7 @@ def _describe_refused(folder: Path, error: UnsupportedModel) -> CheckpointInfo:
         weights = None
     info = CheckpointInfo(
         family=family.name if family else None,
-        architecture=architecture,
+        architecture=architecture or fields.text("architecture", ""),  # TensorRT-LLM names it like this
         supported=False,
         reasons=error.reasons,
         parameters=_count(weights) if weights else None,
