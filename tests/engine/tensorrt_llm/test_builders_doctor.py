@@ -47,6 +47,14 @@ def test_an_engine_without_it_says_what_it_has(monkeypatch: pytest.MonkeyPatch, 
     assert "nvidia-ctk" in check.fix
 
 
+def test_a_gpu_by_cdi_is_enough(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    found = {"Runtimes": {"runc": {}}, "DiscoveredDevices": [{"Source": "cdi", "ID": "nvidia.com/gpu=all"}]}
+    assert _runtime(found).status == OK
+    other = {"Runtimes": {"runc": {}}, "DiscoveredDevices": [{"Source": "cdi", "ID": "vendor.com/net=0"}]}
+    assert _runtime(other).status == INFO
+
+
 def test_the_programs_hook_is_enough(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     (tmp_path / "nvidia-container-runtime-hook").touch(mode=0o755)
     monkeypatch.setenv("PATH", str(tmp_path))

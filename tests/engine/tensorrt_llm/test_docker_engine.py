@@ -209,6 +209,38 @@ def test_what_an_engine_refuses_is_explained(
     assert sorted(path.name for path in tmp_path.iterdir()) in (["build.log", "checkpoint"], ["checkpoint"])
 
 
+@pytest.mark.parametrize(
+    ("runtimes", "devices", "warns"),
+    [
+        (["runc"], [], True),
+        (["nvidia", "runc"], [], False),
+        (["runc"], [{"Source": "cdi", "ID": "nvidia.com/gpu=0"}], False),
+    ],
+)
+def test_an_engine_that_shows_no_way_to_gpus_is_warned_of_before_the_conversion(
+    scripted: ScriptedEngine,
+    monkeypatch: pytest.MonkeyPatch,
+    runtimes: list[str],
+    devices: list[object],
+    *,
+    warns: bool,
+):
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.setitem(INFO, "Runtimes", dict.fromkeys(runtimes, {}))
+    monkeypatch.setitem(INFO, "DiscoveredDevices", devices)
+    said: list[str] = []
+    DockerExecutor(address=f"unix://{scripted.server_address!s}").prepare("image:1", on_event=said.append)
+    assert len(said) == warns
+    if warns:
+        assert said[0].startswith("warning: the Docker Engine has no nvidia runtime (runc)")
+        assert "nvidia-ctk" in said[0]
+
+
+def test_what_says_nothing_of_gpus_is_no_reason_to_refuse(scripted: ScriptedEngine):
+    scripted.refusals["GET info"] = (500, "out of order")
+    DockerExecutor(address=f"unix://{scripted.server_address!s}").prepare("image:1", on_event=lambda _: None)
+
+
 def test_a_name_that_is_taken_is_left_to_its_owner(
     scripted: ScriptedEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):

@@ -54,10 +54,12 @@ def test_what_the_last_lines_say_becomes_a_hint(tmp_path: Path, said: str, hint:
     assert hint in (failed(COMMAND, returncode=1, log=tmp_path / "log").hint or "")
 
 
-def test_nothing_known_gives_no_hint(tmp_path: Path):
+def test_where_nothing_is_known_the_log_is_pointed_at(tmp_path: Path):
     (tmp_path / "log").write_text("something\n")
 
-    assert failed(COMMAND, returncode=1, log=tmp_path / "log").hint is None
+    hint = failed(COMMAND, returncode=3, log=tmp_path / "log").hint or ""
+    assert str(tmp_path / "log") in hint
+    assert "engine.options: {log_level: verbose}" in hint
 
 
 def test_a_program_that_the_image_does_not_have_is_named(tmp_path: Path):

@@ -12,7 +12,7 @@ from docker.errors import APIError, DockerException, ImageNotFound
 
 from tritonforge.engine.tensorrt_llm.command import BuildCommand
 from tritonforge.engine.tensorrt_llm.container import EngineTraits, container_options
-from tritonforge.engine.tensorrt_llm.docker_engine import Connection, connected, refusals
+from tritonforge.engine.tensorrt_llm.docker_engine import TOOLKIT_HINT, Connection, connected, lack_of_gpus, refusals
 from tritonforge.engine.tensorrt_llm.orphans import OWNER_LABEL, remove_orphans
 from tritonforge.engine.tensorrt_llm.output import Lines, failed, prepare_log
 from tritonforge.engine.tensorrt_llm.pull import pull_image
@@ -43,6 +43,7 @@ class DockerExecutor:
         """See whether the engine answers and has the image; see `Executor`."""
         with connected(self._address) as engine:
             _require_image(engine, _named(image), pull=self._pull, on_event=on_event)
+            _warn_of_gpus(engine, on_event)
 
     def run(self, command: BuildCommand, *, log: Path, on_event: OnEvent) -> None:
         """Run the command; see `Executor`."""
@@ -63,6 +64,14 @@ def _named(image: str | None) -> str:
     if image is None:
         raise UsageBug("a command without an image was given to the executor of containers")
     return image
+
+
+def _warn_of_gpus(engine: Connection, on_event: OnEvent) -> None:
+    """Tell of an engine that shows no way to GPUs. No refusal: some set-ups give them without showing it."""
+    with contextlib.suppress(ContainerError), refusals("say what it can do", engine):
+        lack = lack_of_gpus(engine.client.info())
+        if lack is not None:
+            on_event(f"warning: {lack}; the build may fail at its start, after the conversion: {TOOLKIT_HINT}")
 
 
 def _require_image(engine: Connection, image: str, *, pull: bool, on_event: OnEvent) -> None:

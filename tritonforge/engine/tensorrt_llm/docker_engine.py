@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import shutil
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +21,7 @@ _KNOCK_S = 10.0
 _UNIX = "unix://"
 # The program of the NVIDIA Container Toolkit by which an engine finds that it can give containers GPUs.
 GPU_HOOK = "nvidia-container-runtime-hook"
+_CDI_GPU = "nvidia.com/gpu"  # devices of the Container Device Interface, as engines from 28 on list them
 TOOLKIT_HINT = (
     "install the NVIDIA Container Toolkit, then: sudo nvidia-ctk runtime configure --runtime=docker && "
     "sudo systemctl restart docker"
@@ -77,12 +79,13 @@ def connected(address: str | None = None) -> Iterator[Connection]:
 
 
 @contextlib.contextmanager
-def refusals(doing: str, connection: Connection) -> Iterator[None]:
+def refusals(doing: str, connection: Connection, *, hint: str | None = None) -> Iterator[None]:
     """Turn what the engine refuses within the block into an error that says what it means.
 
     Args:
         doing: What is being done, for the message, for example ``start the container``.
         connection: The engine.
+        hint: What to do about a refusal that is not a known one.
 
     Raises:
         ContainerError: The engine refuses, or has gone.
@@ -90,10 +93,23 @@ def refusals(doing: str, connection: Connection) -> Iterator[None]:
     try:
         yield
     except (DockerException, OSError) as error:
-        raise _refusal(doing, connection.address, error) from error
+        raise _refusal(doing, connection.address, error, hint) from error
 
 
-def _refusal(doing: str, address: str, error: Exception) -> ContainerError:
+def lack_of_gpus(found: Mapping[str, Any]) -> str | None:
+    """Why an engine may be unable to give containers GPUs, by what it shows; None when it shows a way.
+
+    Args:
+        found: What the engine says of itself (`docker info`).
+    """
+    runtimes = sorted(found.get("Runtimes") or {})
+    devices = [str(device.get("ID", "")) for device in found.get("DiscoveredDevices") or ()]
+    if "nvidia" in runtimes or any(name.startswith(_CDI_GPU) for name in devices) or shutil.which(GPU_HOOK) is not None:
+        return None
+    return f"the Docker Engine has no nvidia runtime ({', '.join(runtimes)})"
+
+
+def _refusal(doing: str, address: str, error: Exception, other_hint: str | None) -> ContainerError:
     said = str(getattr(error, "explanation", None) or error).strip()
     for fragment, meaning, hint in _REFUSALS:
         if fragment in said:
@@ -103,7 +119,7 @@ def _refusal(doing: str, address: str, error: Exception) -> ContainerError:
             f"the Docker Engine at {address} went away while it was to {doing}: {said}",
             hint="see whether it still runs: docker info",
         )
-    return ContainerError(f"the Docker Engine at {address} could not {doing}: {said}")
+    return ContainerError(f"the Docker Engine at {address} could not {doing}: {said}", hint=other_hint)
 
 
 def _configured() -> dict[str, object]:

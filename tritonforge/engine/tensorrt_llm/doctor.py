@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import shutil
 from typing import Any
 
 from tritonforge.checks import INFO, OK, Check
-from tritonforge.engine.tensorrt_llm.docker_engine import GPU_HOOK, TOOLKIT_HINT, connected, refusals
+from tritonforge.engine.tensorrt_llm.docker_engine import TOOLKIT_HINT, connected, lack_of_gpus, refusals
 from tritonforge.engine.tensorrt_llm.local import find_program, installed_version
 from tritonforge.errors import BuildError, ToolMissing
 
@@ -34,10 +33,9 @@ def _docker(address: str | None) -> list[Check]:
 
 
 def _runtime(found: dict[str, Any]) -> Check:
-    runtimes = sorted(found.get("Runtimes") or {})
-    if "nvidia" in runtimes or shutil.which(GPU_HOOK) is not None:
+    detail = lack_of_gpus(found)
+    if detail is None:
         return Check(RUNTIME, OK, "containers can be given GPUs")
-    detail = f"the Docker Engine has no nvidia runtime ({', '.join(runtimes)})"
     return Check(RUNTIME, INFO, detail, f"to build TensorRT-LLM engines in containers: {TOOLKIT_HINT}")
 
 

@@ -70,7 +70,7 @@ def failed(command: BuildCommand, *, returncode: int, log: Path, out_of_memory: 
         out_of_memory: Whether the container engine says that the kernel killed it for its memory.
     """
     tail = tail_of(log, TAIL_LINES)
-    reason, hint = "", _hint(tail)
+    reason, hint = "", _hint(tail) or _hint_of_log(log)
     if out_of_memory:
         reason = "the container was killed: out of memory"
         hint = "free memory of this machine, or give the container engine more"
@@ -80,6 +80,13 @@ def failed(command: BuildCommand, *, returncode: int, log: Path, out_of_memory: 
     elif returncode == 127 and command.image is not None:
         hint = f"see whether {command.image} has {command.argv[0]} on its PATH"
     return CommandFailed(command.argv, returncode=returncode, tail=tail, log=log, reason=reason, hint=hint)
+
+
+def _hint_of_log(log: Path) -> str:
+    return (
+        f"{log} has all that it wrote, and the reason may stand far above the last lines; for more of it: "
+        f"engine.options: {{log_level: verbose}}"
+    )
 
 
 def _hint(tail: Sequence[str]) -> str | None:

@@ -29,12 +29,16 @@ def pull_image(engine: Connection, image: str, *, on_event: OnEvent) -> None:
     repository, tag = parse_repository_tag(image)
     on_event(f"pulling {image}")
     progress = PullProgress()
-    with refusals(f"pull the image {image}", engine):
+    hint = (
+        f"see what this says: docker pull {image}; a private registry needs docker login, and engine.image names an "
+        f"image from elsewhere"
+    )
+    with refusals(f"pull the image {image}", engine, hint=hint):
         for event in engine.client.api.pull(repository, tag=tag or "latest", stream=True, decode=True):
             if "error" in event:  # the answer had begun: it cannot be a status any more
                 raise ContainerError(
                     f"the Docker Engine at {engine.address} could not pull the image {image}: {event['error']}",
-                    hint=f"see what this says: docker pull {image}",
+                    hint=hint,
                 )
             for line in progress.lines(event):
                 on_event(line)
