@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +15,13 @@ from tritonforge.checkpoint.gguf import import_gguf
 
 # Where the demo keeps it too: it is downloaded once.
 DOWNLOADS = Path(__file__).parents[1] / ".demo" / "downloads"
+
+
+def pytest_configure() -> None:
+    """Take Ctrl-C again where a shell ran this in the background: it is ignored there, and would be in every child."""
+    for number in (signal.SIGINT, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
 
 
 @pytest.fixture(scope="session")
