@@ -8,6 +8,7 @@ from pathlib import Path
 from tritonforge.errors import RepositoryError
 from tritonforge.repository.ensemble import EnsembleNames
 from tritonforge.repository.layout import CONFIG_NAME, GATEWAY_VERSION, SERVING_NAME, PublishedVersion, serving_folder
+from tritonforge.repository.pbtxt import read_config
 from tritonforge.repository.serving import read_served_version
 from tritonforge.repository.traffic import read_routes
 from tritonforge.spec.layout import ENSEMBLE, GATEWAY
@@ -33,7 +34,13 @@ def damage_of(repository: Path, version: PublishedVersion) -> tuple[str, ...]:
 def _lost_files(version: PublishedVersion) -> Iterator[str]:
     needed: dict[str, int | None] = dict.fromkeys(_RENDERED.get(version.manifest.kind, ()))
     yield from _lost(version.folder, needed | dict(version.manifest.files))
-    yield from _lost(version.folder.parent, {CONFIG_NAME: None})
+    config = version.folder.parent / CONFIG_NAME
+    yield from _lost(config.parent, {CONFIG_NAME: None})
+    try:
+        if config.is_file():
+            read_config(config)
+    except RepositoryError as error:
+        yield f"its file {CONFIG_NAME} cannot be read ({error.message})"
 
 
 def _lost(folder: Path, sizes: Mapping[str, int | None]) -> Iterator[str]:

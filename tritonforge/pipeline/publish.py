@@ -23,6 +23,7 @@ from tritonforge.repository.publish import Transaction
 from tritonforge.repository.render import render_engine, render_gateway
 from tritonforge.repository.render_ensemble import render_ensemble, render_parts
 from tritonforge.repository.serving import ServedVersion
+from tritonforge.repository.traffic import published_versions
 from tritonforge.spec.engine import TextEngineSpec
 from tritonforge.spec.layout import GATEWAY
 from tritonforge.spec.load import LoadedSpec
@@ -114,6 +115,8 @@ def _render_model(
     in_order = [served[number] for number in sorted(served)]
     # Read again: others may have moved the traffic meanwhile. New versions get theirs once they are proved.
     in_force = weights_to_keep(loaded.repository, model.name, served, replace=options.replace)
+    if in_force is None and published_versions(loaded.repository, model.name):
+        on_event(f"warning: {model.name}: the weights in force cannot be read; the spec's traffic counts")
     weights = weights_after(model, in_force, list(fresh), from_spec=False)
     if model.layout == GATEWAY:
         return [*engines, render_gateway(model, in_order, staging, weights=weights)]
