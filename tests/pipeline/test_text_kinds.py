@@ -103,6 +103,23 @@ def test_sequences_beyond_the_models_positions_are_refused(tmp_path: Path, versi
     assert states(build(write_spec(tmp_path, scaled, versions=f"1: {version}", more=limits))) == {1: "new"}
 
 
+@pytest.mark.parametrize(
+    ("engine", "key"),
+    [
+        ("kind: vllm, tensor_parallel_size: 3", "tensor_parallel_size"),
+        ('kind: llmapi, release: "1.0.0", tensor_parallel: 3', "tensor_parallel"),
+    ],
+)
+def test_gpus_that_cannot_share_the_heads_are_refused(tmp_path: Path, engine: str, key: str) -> None:
+    checkpoint = write_llama(tmp_path / "hf", heads=4, kv_heads=2)
+    with pytest.raises(BuildError, match=rf"engine.{key} is 3; .* 4 query heads .* 1, 2 or 4") as caught:
+        build(write_spec(tmp_path, checkpoint, versions=f"1: {{engine: {{{engine}}}}}"))
+    assert "forge.yaml:" in str(caught.value)
+    assert not (tmp_path / "models").exists()
+    fitting = engine.replace(f"{key}: 3", f"{key}: 4")
+    assert states(build(write_spec(tmp_path, checkpoint, versions=f"1: {{engine: {{{fitting}}}}}"))) == {1: "new"}
+
+
 @pytest.mark.triton
 def test_a_vllm_version_joins_a_compiled_one_on_a_running_server(tiny_llama: Path, tmp_path: Path) -> None:
     build(write_spec(tmp_path, tiny_llama))
@@ -143,6 +160,22 @@ def test_weights_that_only_the_engine_can_read_are_taken_along(tmp_path: Path) -
     served = tmp_path / "models" / "tiny_engine_v2" / "2"
     assert (served / "checkpoint" / "model.safetensors").read_bytes() == (checkpoint / "model.safetensors").read_bytes()
     assert json.loads((served / "model.json").read_text())["quantization"] == "awq"
+
+
+@pytest.mark.parametrize("method", ["awq", "gptq"])
+def test_float_weights_are_not_served_as_quantised_ones(tmp_path: Path, method: str) -> None:
+    checkpoint = write_llama(tmp_path / "hf")
+    spec = write_spec(tmp_path, checkpoint, versions=f"1: {{engine: {{kind: vllm, quantization: {method}}}}}")
+    with pytest.raises(UnsupportedModel, match=f"engine.quantization is {method}, .* no quantization_config"):
+        build(spec)
+    assert not (tmp_path / "models").exists()
+    (checkpoint / "quantize_config.json").write_text('{"bits": 4, "group_size": 128}')
+    assert states(build(spec)) == {1: "new"}, "the older way of saying it"
+
+
+def test_float_weights_may_be_rounded_when_they_are_loaded(tmp_path: Path) -> None:
+    spec = write_spec(tmp_path, write_llama(tmp_path / "hf"), versions="1: {engine: {kind: vllm, quantization: fp8}}")
+    assert states(build(spec)) == {1: "new"}
 
 
 def test_the_same_weights_are_refused_where_they_would_have_to_be_converted(tmp_path: Path) -> None:

@@ -17,8 +17,10 @@ from pathlib import Path
 from tritonforge.artifacts import EngineArtifact
 from tritonforge.engine.share_file import copy_readable, share_file
 from tritonforge.engine.writing import naming
-from tritonforge.errors import UnsupportedModel
+from tritonforge.errors import BuildError, UnsupportedModel
 from tritonforge.events import OnEvent, ignore
+from tritonforge.formats.input_file import has_file
+from tritonforge.formats.json_fields import JsonFields
 from tritonforge.formats.safetensors import INDEX_NAME, TensorFolder
 from tritonforge.spec.llmapi import LlmApiEngineSpec
 from tritonforge.spec.vllm import VllmEngineSpec
@@ -29,6 +31,10 @@ CHECKPOINT_FOLDER = "checkpoint"
 _TOKENIZERS = ("huggingface", "llama_sentencepiece")
 # By their endings, at the top of the folder; and chat templates in the folder that transformers gives them.
 _SMALL = (".json", ".jinja", ".txt", ".model", ".tiktoken")
+# Methods whose weights are stored as integers, and where a checkpoint says how: config.json, or the older files.
+_STORED_METHODS = ("awq", "awq_marlin", "gptq", "gptq_marlin")
+_TELLS_METHOD = ("quantization_config", "compression_config")
+_METHOD_FILES = ("quantize_config.json", "quant_config.json")
 _TEMPLATES = "additional_chat_templates/*.jinja"
 _FOREIGN_INDEX = ".index.json"  # of weights in other formats; the one of the safetensors files is named in full
 
@@ -99,6 +105,58 @@ def _note_on(closed: list[Path]) -> str:
         f"note: {closed[0]}{more} cannot be read by other users, and the repository has a link to the same file: a "
         f"server that runs as another user cannot load it; chmod a+r opens both"
     )
+
+
+def check_heads(spec: VllmEngineSpec | LlmApiEngineSpec, source: Path, heads: int) -> None:
+    """Refuse a number of GPUs that cannot share the query heads evenly; both engines do when they load (from memory).
+
+    Args:
+        spec: The engine.
+        source: Hugging Face folder, for the message.
+        heads: Query heads of the model.
+
+    Raises:
+        BuildError: They cannot.
+    """
+    if isinstance(spec, VllmEngineSpec):
+        key, ranks = "tensor_parallel_size", spec.tensor_parallel_size
+    else:
+        key, ranks = "tensor_parallel", spec.tensor_parallel
+    if heads % ranks:
+        *others, last = [str(count) for count in range(1, heads + 1) if heads % count == 0]
+        fitting = f"{', '.join(others)} or {last}" if others else last
+        raise BuildError(
+            f"{source}: engine.{key} is {ranks}; the model has {heads} query heads that the GPUs share evenly: "
+            f"expected {fitting}",
+            hint="the stages of pipeline parallelism need not divide the heads",
+        )
+
+
+def check_quantisation(spec: VllmEngineSpec | LlmApiEngineSpec, fields: JsonFields) -> None:
+    """Refuse float weights where the spec says that they are stored as AWQ's or GPTQ's integers.
+
+    vLLM refuses them when it loads: it finds no configuration of the method (from memory of it, not run).
+
+    Args:
+        spec: The engine.
+        fields: config.json.
+
+    Raises:
+        UnsupportedModel: They are not.
+    """
+    if not isinstance(spec, VllmEngineSpec) or spec.quantization not in _STORED_METHODS:
+        return
+    folder = fields.path.parent
+    told = any(key in fields for key in _TELLS_METHOD) or any(has_file(folder / name) for name in _METHOD_FILES)
+    if not told:
+        raise UnsupportedModel(
+            str(folder),
+            [
+                f"engine.quantization is {spec.quantization}, but config.json has no quantization_config: its weights "
+                f"are not quantised"
+            ],
+            hint="take a checkpoint that is stored so, or leave quantization out; fp8 is a method for float weights",
+        )
 
 
 def _small_files(source: Path) -> Iterator[Path]:

@@ -10,7 +10,7 @@ from tritonforge.artifacts import EngineArtifact, TokenizerArtifact
 from tritonforge.checkpoint.families.rotary import read_rotary
 from tritonforge.checkpoint.tokenizer import find_tokenizer
 from tritonforge.engine.capacity import check_positions
-from tritonforge.engine.served_checkpoint import check_tokenizer, prepare_served
+from tritonforge.engine.served_checkpoint import check_heads, check_quantisation, check_tokenizer, prepare_served
 from tritonforge.errors import UsageBug
 from tritonforge.events import OnEvent
 from tritonforge.pipeline.recipe import Ingredients, Recipe
@@ -28,11 +28,14 @@ def plan_as_it_is(ingredients: Ingredients) -> Recipe:
     """How a version of such a kind is made.
 
     Raises:
-        SpecError, BuildError: The limits do not fit the model.
-        CheckpointError: It has no tokenizer, or one that the engine cannot load.
+        SpecError, BuildError: The limits, or the number of GPUs, do not fit the model.
+        CheckpointError: It has no tokenizer, or one that the engine cannot load, or float weights where the spec says
+            that they are quantised.
     """
     source, spec = ingredients.source, _spec(ingredients.version.engine)
     check_tokenizer(spec, source.folder, find_tokenizer(source).kind)
+    check_quantisation(spec, source.fields)
+    check_heads(spec, source.folder, source.config.num_attention_heads)
     limits = ingredients.version.limits.fitted_to(source.config.max_position_embeddings)
     if not read_rotary(source.fields, default_fraction=1.0).reasons:  # else only the engine knows how far it reaches
         check_positions(source.config, limits)
