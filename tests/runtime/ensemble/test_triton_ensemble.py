@@ -14,6 +14,7 @@ import pytest
 from tests.runtime.ensemble.nvidia_client import Answer, ask, events, post
 from tests.support.checkpoints import write_chatglm, write_llama
 from tests.support.ensembles import add_model, build_engine
+from tritonforge.cli.main import run
 from tritonforge.client import Client
 from tritonforge.errors import InvalidRequest, NoAnswer, Rejected
 from tritonforge.pipeline.traffic import change_traffic
@@ -224,6 +225,15 @@ def test_our_client_tells_no_answer_from_an_empty_one(served: Served, protocol: 
         with pytest.raises(NoAnswer if counted_here else Rejected) as caught:
             list(getattr(client, way)("tale", PROMPT))
         assert "--max-tokens" in (caught.value.hint or "")
+
+
+def test_what_triton_does_without_max_tokens_is_what_the_page_says(served: Served) -> None:
+    status, body = post(served.server.http_url, "tale", text_input=PROMPT)
+    assert (status, "expected" in json.loads(body)["error"]) == (400, True)
+    status, body = post(served.server.http_url, "tale", path="generate_stream", text_input=PROMPT, temperature=0.5)
+    assert (status, "text_output" in body, "error" in body) == (200, False, False)
+    assert run(["generate", "tale", PROMPT, "--url", served.server.grpc_url]) == InvalidRequest.exit_code
+    assert run(["generate", "tale", PROMPT, "--max-tokens", "2", "--url", served.server.grpc_url]) == 0
 
 
 def test_names_that_no_ensemble_has_are_ignored_as_parameters(served: Served) -> None:
