@@ -1,6 +1,9 @@
 """What is checked before and after trtllm-build, with a stand-in for it that runs on this machine."""
 
 import json
+import os
+import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -113,6 +116,50 @@ def test_a_rank_that_was_not_built_is_named(tmp_path: Path):
     with pytest.raises(BuildError, match=r"rank1\.engine: no such file; expected the engines of 2 ranks"):
         build(tmp_path, ranks=2, STANDIN_SKIP_RANK="1")
     assert left(tmp_path) == ["build.log", "checkpoint", "env"]
+
+
+def leaves(change: Callable[[Path], object]) -> type[LocalExecutor]:
+    """An executor whose trtllm-build changes its engine folder at its end."""
+
+    class Leaves(LocalExecutor):
+        def run(self, command: BuildCommand, *, log: Path, on_event: OnEvent) -> None:
+            super().run(command, log=log, on_event=on_event)
+            change(next(folder for folder in log.parent.glob(".engine.*.partial")))
+
+    return Leaves
+
+
+@pytest.mark.parametrize(
+    ("change", "name"),
+    [
+        pytest.param(lambda made: os.mkfifo(made / "pipe"), "pipe", id="pipe"),
+        pytest.param(lambda made: (made / "more").symlink_to("/nowhere"), "more", id="link to nothing"),
+        pytest.param(lambda made: (made / "more").symlink_to("rank0.engine"), "more", id="link"),
+        pytest.param(lambda made: Path(os.fsdecode(bytes(made) + b"/a\xff")).touch(), r"a\xff", id="no UTF-8"),
+    ],
+)
+def test_what_cannot_be_kept_and_published_is_refused(tmp_path: Path, change: Callable[[Path], object], name: str):
+    expected = f"made {name}; expected ordinary files with names in UTF-8 (log: {tmp_path / 'build.log'})"
+    with pytest.raises(BuildError, match=re.escape(expected)):
+        build(tmp_path, executor=leaves(change))
+    assert left(tmp_path) == ["build.log", "checkpoint", "env"]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        pytest.param(lambda made: (made / "config.json").unlink(), r": has no config\.json", id="no config"),
+        pytest.param(lambda made: (made / "config.json").write_text("{"), r"/config\.json: ", id="half a config"),
+        pytest.param(lambda made: (made / "rank0.engine").write_bytes(b""), r"/rank0\.engine: is empty", id="empty"),
+    ],
+)
+def test_what_is_no_engine_names_the_log_and_no_passing_folder(
+    tmp_path: Path, change: Callable[[Path], object], said: str
+):
+    expected = f"trtllm-build ended without an error, but the engine folder{said}.* \\(log: {tmp_path}/build\\.log\\)"
+    with pytest.raises(BuildError, match=expected) as caught:
+        build(tmp_path, executor=leaves(change))
+    assert ".partial" not in str(caught.value)
 
 
 def test_a_checkpoint_without_a_rank_is_refused_before_anything_runs(tmp_path: Path):

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import re
+import stat
 from pathlib import Path
 
 from tritonforge.artifacts import CheckpointArtifact, EngineArtifact
 from tritonforge.engine.tensorrt_llm.command import image_of, plan_command
 from tritonforge.engine.tensorrt_llm.executor import Executor, executor_for
 from tritonforge.engine.writing import naming
-from tritonforge.errors import BuildError, CheckpointNotFound
+from tritonforge.errors import BuildError, CheckpointError, CheckpointNotFound
 from tritonforge.events import OnEvent, ignore
 from tritonforge.formats.input_file import has_file
 from tritonforge.formats.trtllm import CONFIG_NAME, rank_file_name
@@ -22,6 +24,7 @@ from tritonforge.staging import staged_folder
 _TIMING_CACHE = "model.cache"
 # What importing TensorRT-LLM prints (from memory of it): known after seconds instead of at the end of the build.
 _SAYS_VERSION = re.compile(r"TensorRT-LLM version: (?P<version>\d\S*)")
+_MADE_HINT = "see in the log what it did, and whether trtllm-build is the release's own"
 _RELEASE_HINT = "an engine runs with the release that built it: correct engine.release, or engine.image"
 
 
@@ -80,7 +83,7 @@ def build_engine(
         command = plan_command(spec, limits, dtype=checkpoint.config.dtype, checkpoint=checkpoint.path, out=folder)
         executor.run(command, log=log, on_event=_watching(spec, log, on_event))
         (folder / _TIMING_CACHE).unlink(missing_ok=True)
-        made = read_engine_folder(folder)
+        made = _read(folder, log)
         check_engine(made, spec, limits, folder=out, log=log)
     return EngineArtifact(
         path=out, kind=spec.kind, files=made.files, vocab_size=made.vocab_size, weights_bytes=made.weights_bytes
@@ -101,6 +104,36 @@ def _watching(spec: TensorRtLlmEngineSpec, log: Path, on_event: OnEvent) -> OnEv
             )
 
     return watch
+
+
+def _read(folder: Path, log: Path) -> EngineInfo:
+    """What trtllm-build has made. A message names its log, and not the folder, which is gone when it is read.
+
+    Only ordinary files can be kept and published: a pipe would be waited for without end, and a link shares its file
+    with whatever it leads to.
+    """
+    for path in sorted(folder.rglob("*")):
+        kind = path.lstat().st_mode
+        if not (stat.S_ISREG(kind) or stat.S_ISDIR(kind)) or not _has_plain_name(path):
+            name = os.fsencode(path.relative_to(folder)).decode(errors="backslashreplace")
+            raise BuildError(
+                f"trtllm-build ended without an error, but made {name}; expected ordinary files with names in UTF-8 "
+                f"(log: {log})",
+                hint=_MADE_HINT,
+            )
+    try:
+        return read_engine_folder(folder)
+    except (BuildError, CheckpointError) as error:
+        what = error.message.replace(str(folder), "the engine folder")
+        raise BuildError(f"trtllm-build ended without an error, but {what} (log: {log})", hint=_MADE_HINT) from error
+
+
+def _has_plain_name(path: Path) -> bool:
+    try:
+        path.name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def check_engine(made: EngineInfo, spec: TensorRtLlmEngineSpec, limits: LimitsSpec, *, folder: Path, log: Path) -> None:
