@@ -129,6 +129,16 @@ def test_a_python_that_is_gone_says_so(tmp_path: Path):
         installed_version(tmp_path / "script")
 
 
+def test_a_python_that_says_no_text_says_so(tmp_path: Path):
+    python = tmp_path / "python3"
+    python.write_text("#!/bin/sh\nprintf '\\377'\n")
+    python.chmod(0o755)
+    (tmp_path / "script").write_text(f"#!{python}\n")
+
+    with pytest.raises(BuildError, match="cannot tell which TensorRT-LLM it belongs to: .*can't decode"):
+        installed_version(tmp_path / "script")
+
+
 def test_sigterm_ends_the_program_too(tmp_path: Path):
     """A build that is asked to stop takes trtllm-build with it and cleans up."""
     script = f"""

@@ -130,7 +130,7 @@ def installed(program: Path) -> Installed:
         asked = subprocess.run(
             argv, capture_output=True, text=True, timeout=_ASKING_S, stdin=subprocess.DEVNULL, check=False
         )
-    except (OSError, subprocess.TimeoutExpired) as error:
+    except (OSError, subprocess.TimeoutExpired, UnicodeDecodeError) as error:
         raise _unknown(program, f"{argv[0]}: {error}") from error
     versions = asked.stdout.split()
     if asked.returncode != 0 or not versions:
