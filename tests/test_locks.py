@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tritonforge.locks import FileLock, LockHolder, read_holder
 
 HOLD = """
@@ -63,3 +65,11 @@ def test_a_lock_of_a_process_that_was_killed_is_free(tmp_path: Path) -> None:
     finally:
         child.kill()
         child.communicate(timeout=30)
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"pid": 1e999, "purpose": ""}', "[" * 100_000])
+def test_a_lock_file_that_says_nothing_readable_has_no_known_holder(tmp_path: Path, text: str):
+    path = tmp_path / "lock"
+    path.write_text(text)
+
+    assert read_holder(path) is None

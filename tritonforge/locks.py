@@ -106,5 +106,5 @@ def read_holder(path: Path) -> LockHolder | None:
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
         return LockHolder(int(value["pid"]), str(value["purpose"]))
-    except (OSError, ValueError, TypeError, KeyError):
+    except (OSError, ValueError, TypeError, KeyError, OverflowError, RecursionError):
         return None

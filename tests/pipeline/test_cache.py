@@ -104,7 +104,7 @@ def test_a_damaged_entry_is_made_again(tmp_path: Path, damage, fault: str) -> No
     assert len(fetch(cache, key(), refuse)) == 1
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"kind": "engines"}', None])
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"kind": "engines"}', "[" * 100_000, None])
 def test_an_entry_without_a_readable_record_is_made_again(tmp_path: Path, text: str | None) -> None:
     cache = BuildCache(tmp_path / "cache")
     fetch(cache, key())

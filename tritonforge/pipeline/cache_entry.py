@@ -111,7 +111,7 @@ def read_entry(folder: Path) -> CacheEntry | str:
             about=dict(value["about"]),
             contents={str(name): CachedFile(**file) for name, file in value["files"].items()},
         )
-    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as error:
         return f"{path.name} cannot be read ({error})"
 
 
