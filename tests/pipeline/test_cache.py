@@ -172,3 +172,11 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
 
     with pytest.raises(BuildError, match="cache/engines: cannot be written"):
         fetch(BuildCache(tmp_path / "cache"), key())
+
+
+def test_a_folder_that_cannot_be_looked_into_is_named(tmp_path: Path) -> None:
+    cache = BuildCache(tmp_path / ("x" * 300))
+
+    for look in (cache.sweep, cache.size, lambda: cache.forecast(key())):
+        with pytest.raises(BuildError, match=r"/x+/(checkpoints|engines): cannot be written: File name too long"):
+            look()

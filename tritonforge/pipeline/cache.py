@@ -89,7 +89,11 @@ class BuildCache:
         self._wait_s = wait_s
 
     def forecast(self, key: CacheKey) -> Forecast:
-        """What the cache has for a key now. Writes nothing, and does not read the files of the entry."""
+        """What the cache has for a key now. Writes nothing, and does not read the files of the entry.
+
+        Raises:
+            BuildError: It cannot be looked into.
+        """
         entry = read_entry(self._place(key))
         if isinstance(entry, CacheEntry) and entry.key == key and fault_of(entry, deep=False) is None:
             return Forecast(entry)
@@ -142,14 +146,23 @@ class BuildCache:
         return self._place(key) / FILES
 
     def size(self) -> CacheSize:
-        """How much it holds."""
+        """How much it holds.
+
+        Raises:
+            BuildError: It cannot be looked into.
+        """
         entries = [entry for kind in NOUNS for entry in self._entries(kind)]
         return CacheSize(self.folder, len(entries), sum(entry.size_bytes for entry in entries))
 
     def sweep(self) -> None:
-        """Remove what killed processes have left half made."""
+        """Remove what killed processes have left half made.
+
+        Raises:
+            BuildError: It cannot be looked into.
+        """
         for kind in NOUNS:
-            sweep(self.folder / kind)
+            with naming(self.folder / kind):
+                sweep(self.folder / kind)
 
     def _place(self, key: CacheKey) -> Path:
         return self.folder / key.kind / key.digest
@@ -158,7 +171,8 @@ class BuildCache:
         return self.folder / key.kind / f"{key.digest}.lock"
 
     def _entries(self, kind: str) -> list[CacheEntry]:
-        paths = sorted((self.folder / kind).glob(f"[!.]*/{ENTRY_NAME}"))
+        with naming(self.folder / kind):
+            paths = sorted((self.folder / kind).glob(f"[!.]*/{ENTRY_NAME}"))
         entries = [read_entry(path.parent) for path in paths]
         return [entry for entry in entries if isinstance(entry, CacheEntry)]
 
