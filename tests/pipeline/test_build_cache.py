@@ -14,7 +14,7 @@ from tests.support.checkpoints import write_llama
 from tests.support.files import contents, stamps
 from tritonforge.checkpoint import prove_tokenizer
 from tritonforge.cli.main import run
-from tritonforge.errors import CheckpointError
+from tritonforge.errors import BuildError, CheckpointError
 from tritonforge.pipeline import sources
 from tritonforge.pipeline.build import build_spec
 from tritonforge.pipeline.plan import BuildOptions
@@ -227,3 +227,12 @@ def test_the_progress_of_a_conversion_is_told(tiny_llama: Path, tmp_path: Path) 
     build_spec(load_spec(write_spec(tmp_path, tiny_llama)), BuildOptions(), on_progress=lambda *done: told.append(done))
 
     assert told[-1][0] == told[-1][1] > 0
+
+
+@pytest.mark.parametrize("place", ["models", "models/tiny", "link/cache"])
+def test_a_cache_in_the_repository_is_refused(tiny_llama: Path, tmp_path: Path, place: str) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "models")
+
+    with pytest.raises(BuildError, match=f"{place}: lies in the model repository .*/models, where every folder is a"):
+        build(write_spec(tmp_path, tiny_llama), cache=tmp_path / place)
+    assert not (tmp_path / "models").exists()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tritonforge.errors import BuildError
 from tritonforge.events import OnEvent, OnProgress, ignore, ignore_progress
 from tritonforge.launch.owner import end_orphans
 from tritonforge.pipeline.cache import BuildCache, CacheSize
@@ -128,8 +130,18 @@ def cache_folder(loaded: LoadedSpec, options: BuildOptions) -> Path:
     """Where the build cache is: where the options say, else beside the repository.
 
     There it is on one file system with the repository, so that the two can share files, and it goes away with it.
+
+    Raises:
+        BuildError: It is in the repository, where folders are models and a publish replaces them.
     """
-    return forge_folder(loaded.repository) / CACHE if options.cache is None else options.cache
+    if options.cache is None:
+        return forge_folder(loaded.repository) / CACHE
+    if Path(os.path.realpath(options.cache)).is_relative_to(os.path.realpath(loaded.repository)):  # loops do not matter
+        raise BuildError(
+            f"{options.cache}: lies in the model repository {loaded.repository}, where every folder is a model",
+            hint="put the build cache (--cache-folder, TRITONFORGE_CACHE) beside the repository, or anywhere else",
+        )
+    return options.cache
 
 
 def _prepare(plans: Sequence[ModelPlan], options: BuildOptions, cache: BuildCache, on_event: OnEvent) -> None:
