@@ -125,6 +125,18 @@ def test_what_a_living_process_has_is_left_alone(tmp_path: Path) -> None:
         assert folder.is_dir()
 
 
+def test_what_a_process_left_that_nobody_has_collected_is_removed(tmp_path: Path) -> None:
+    child = subprocess.Popen([sys.executable, "-c", ""])
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)  # ended, and still in the table of processes
+    folder = tmp_path / f".work.{child.pid}-0.partial"
+    folder.mkdir()
+
+    sweep(tmp_path)
+
+    child.wait()
+    assert not folder.exists()
+
+
 def test_a_folder_that_somebody_holds_is_left_alone_whatever_its_name_says(tmp_path: Path, dead_pid: int) -> None:
     """Process ids of another container mean nothing here; its lock does."""
     folder = tmp_path / f".work.{dead_pid}-0.partial"

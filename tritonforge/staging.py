@@ -15,6 +15,8 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+from tritonforge.launch.process import process_start
+
 PARTIAL = re.compile(r"\..+\.(?P<pid>[0-9]+)-[0-9]+\.partial", re.DOTALL)
 
 
@@ -122,4 +124,4 @@ def _is_alive(pid: int) -> bool:
         return False
     except (PermissionError, OverflowError):
         return True  # somebody else's, or no process id at all
-    return True
+    return process_start(pid) is not None  # one that has ended stays in the table until its parent looks
