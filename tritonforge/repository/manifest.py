@@ -72,7 +72,7 @@ def read_manifest(path: Path) -> Manifest:
         _require_types(manifest)
     except (OSError, ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as error:
         raise RepositoryError(
-            f"{path}: not a readable manifest ({error})", hint="build and publish this version again"
+            f"{path}: not a readable manifest ({error})", hint="build this version again with --replace"
         ) from error
     if schema > SCHEMA:
         raise RepositoryError(

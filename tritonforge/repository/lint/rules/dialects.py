@@ -24,7 +24,7 @@ def _gateway_speaks_the_engines_dialect(model: ModelView, repository: Repository
         if dialect not in SPOKEN:
             yield Problem(
                 f"dialect is {dialect!r}; the gateway speaks {', '.join(SPOKEN)} and cannot serve this version",
-                "publish this version again",
+                "build this version again with --replace",
                 path=path,
             )
             continue
@@ -34,7 +34,7 @@ def _gateway_speaks_the_engines_dialect(model: ModelView, repository: Repository
         if understood not in {None, dialect}:
             yield Problem(
                 f"dialect is {dialect!r}, and engine model {name!r} understands {understood!r}: it answers no request",
-                "publish this version again",
+                "build this version again with --replace",
                 path=path,
             )
 

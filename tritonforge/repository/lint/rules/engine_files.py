@@ -28,7 +28,7 @@ def _manifests_are_readable(model: ModelView, _: RepositoryView) -> Iterator[Pro
             if path.exists():
                 read_manifest(path)
         except RepositoryError as error:
-            yield Problem(error.message, error.hint or "publish this version again", path=path)
+            yield Problem(error.message, error.hint or "build this version again with --replace", path=path)
 
 
 def _engines_are_whole(model: ModelView, _: RepositoryView) -> Iterator[Problem]:
@@ -37,13 +37,15 @@ def _engines_are_whole(model: ModelView, _: RepositoryView) -> Iterator[Problem]
             path = folder / name
             if not path.is_file():
                 yield Problem(
-                    f"{name} is in the manifest, but not in the folder", "publish this version again", path=path
+                    f"{name} is in the manifest, but not in the folder",
+                    "build this version again with --replace",
+                    path=path,
                 )
             elif path.stat().st_size != size_bytes:
                 yield Problem(
                     f"{name} has {path.stat().st_size} bytes, but had {size_bytes} when it was published: it was cut "
                     f"short or replaced",
-                    "copy the file again, or publish this version again",
+                    "copy the file again, or build this version again with --replace",
                     path=path,
                 )
 
@@ -63,7 +65,9 @@ def _engine_files_are_there(model: ModelView, _: RepositoryView) -> Iterator[Pro
                 severity=Severity.WARNING,
             )
         else:
-            yield Problem(f"version {number} lacks {', '.join(missing)}", "publish this version again", path=folder)
+            yield Problem(
+                f"version {number} lacks {', '.join(missing)}", "build this version again with --replace", path=folder
+            )
 
 
 def _python_is_compiled(model: ModelView, _: RepositoryView) -> Iterator[Problem]:

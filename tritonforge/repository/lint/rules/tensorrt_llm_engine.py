@@ -47,7 +47,7 @@ def _path_is_its_own_versions(model: ModelView, _: RepositoryView) -> Iterator[P
             yield Problem(
                 f"gpt_model_path is {path!r}, which is not this model's version {number}; the backend loads the engine "
                 f"that lies there, whatever is in this folder",
-                f"end it with /{model.name}/{number}, or publish this version again",
+                f"end it with /{model.name}/{number}, or build this version again with --replace",
                 line=model.parameter_line("gpt_model_path"),
             )
 
@@ -59,7 +59,7 @@ def _release_is_the_engines(model: ModelView, _: RepositoryView) -> Iterator[Pro
             yield Problem(
                 f"version {engine.number} was built by TensorRT-LLM {info.version}, and the config is for {named}; an "
                 f"engine runs under the release that built it only",
-                "build and publish this version again",
+                "build this version again with --replace",
                 line=model.parameter_line(RELEASE_PARAMETER),
             )
 

@@ -39,7 +39,7 @@ def _arguments_are_readable(model: ModelView, _: RepositoryView) -> Iterator[Pro
         if arguments.problem is not None:
             yield Problem(
                 f"{arguments.path.name} {arguments.problem}; the engine cannot be loaded",
-                "write the engine's arguments into it, or publish this version again",
+                "write the engine's arguments into it, or build this version again with --replace",
                 path=arguments.path,
             )
         elif not arguments.values.get("model"):
@@ -80,13 +80,13 @@ def _checkpoint_is_there(model: ModelView, _: RepositoryView) -> Iterator[Proble
                 yield Problem(
                     f"model is {named!r}, and {CHECKPOINT_FOLDER}/ in version {arguments.number} holds no whole "
                     f"checkpoint (config.json and {_WEIGHTS})",
-                    "publish this version again",
+                    "build this version again with --replace",
                     path=arguments.path,
                 )
         elif folder.is_dir():
             yield Problem(
                 f"model is {named!r}; the checkpoint that was published with version {arguments.number} is at …/{own}",
-                "publish this version again, with `mount` set to where the server sees the repository",
+                "build this version again with --replace and with `mount` set to where the server sees the repository",
                 path=arguments.path,
                 severity=Severity.WARNING,
             )
