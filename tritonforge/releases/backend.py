@@ -11,7 +11,7 @@ from typing import Any
 from tritonforge.errors import did_you_mean
 from tritonforge.releases.files import read_data
 from tritonforge.releases.parameter import Parameter, ParameterValue, expected_instead, parameter_text
-from tritonforge.releases.table import Release, all_lines, version_key
+from tritonforge.releases.table import Release, all_lines, covers
 
 _KEY = re.compile(r"(?:engine|limits|runtime)\.[a-z0-9_]+")  # of forge.yaml
 
@@ -163,22 +163,17 @@ def _is_free(parameter: Parameter) -> bool:
 @cache
 def _line(line: str) -> BackendLine:
     data = read_data("backend")
-    evidence = next(name for name, span in data["evidence"].items() if _covers(span, line))
+    evidence = next(name for name, span in data["evidence"].items() if covers(span, line))
     return BackendLine(
         line=line,
-        inputs=tuple(_tensor(row) for row in data["inputs"] if _covers(row, line)),
-        outputs=tuple(_tensor(row) for row in data["outputs"] if _covers(row, line)),
-        parameters=tuple(_parameter(row, line) for row in data["parameters"] if _covers(row, line)),
-        has_queue_policy=_covers(data["header"]["default_queue_policy"], line),
-        aliases={row["name"]: row["also"] for row in data["aliases"] if _covers(row, line)},
+        inputs=tuple(_tensor(row) for row in data["inputs"] if covers(row, line)),
+        outputs=tuple(_tensor(row) for row in data["outputs"] if covers(row, line)),
+        parameters=tuple(_parameter(row, line) for row in data["parameters"] if covers(row, line)),
+        has_queue_policy=covers(data["header"]["default_queue_policy"], line),
+        aliases={row["name"]: row["also"] for row in data["aliases"] if covers(row, line)},
         evidence=evidence,
         source=data["evidence"][evidence]["source"],
     )
-
-
-def _covers(row: Mapping[str, Any], line: str) -> bool:
-    key = version_key(line)
-    return version_key(row.get("since", "0")) <= key <= version_key(row.get("until", "9999"))
 
 
 def _tensor(row: Mapping[str, Any]) -> Tensor:
@@ -195,7 +190,7 @@ def _tensor(row: Mapping[str, Any]) -> Tensor:
 def _parameter(row: Mapping[str, Any], line: str) -> Parameter:
     default = row.get("default")
     if isinstance(default, list):
-        default = next(form["value"] for form in default if _covers(form, line))
+        default = next(form["value"] for form in default if covers(form, line))
     return Parameter(
         name=row["name"],
         type=row["type"],

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from tritonforge.releases.files import read_data
-from tritonforge.releases.table import Release, all_lines, spans, version_key
+from tritonforge.releases.table import Release, all_lines, covers, spans, version_key
 
 OptionType = Literal["int", "text", "choice", "switch", "flag", "list"]
 Evidence = Literal["run", "preview", "read", "inferred"]
@@ -99,14 +99,14 @@ def build_options(release: Release) -> Mapping[str, BuildOption]:
         release: A release of the table.
     """
     data = read_data("build_options")
-    found = ((name, row) for name, rows in data["options"].items() for row in rows if _covers(row, release.line))
+    found = ((name, row) for name, rows in data["options"].items() for row in rows if covers(row, release.line))
     return {name: _option(name, row, data, release.line) for name, row in found}
 
 
 def lines_with_option(name: str) -> tuple[str, ...]:
     """The lines that have an option, oldest first."""
     rows = read_data("build_options")["options"].get(name, ())
-    return tuple(line for line in all_lines() if any(_covers(row, line) for row in rows))
+    return tuple(line for line in all_lines() if any(covers(row, line) for row in rows))
 
 
 def where_option_exists(name: str) -> str:
@@ -122,7 +122,7 @@ def where_value_exists(name: str, value: object) -> str:
         line
         for line in all_lines()
         for row in data["options"].get(name, ())
-        if _covers(row, line) and _option(name, row, data, line).problem_with(value) is None
+        if covers(row, line) and _option(name, row, data, line).problem_with(value) is None
     ]
     return ", ".join(takes)
 
@@ -160,11 +160,4 @@ def _option(name: str, row: Mapping[str, Any], data: Mapping[str, Any], line: st
 
 
 def _evidence(ranges: Sequence[Mapping[str, Any]], line: str) -> Iterator[Evidence]:
-    yield from (entry["is"] for entry in ranges if _covers(entry, line))
-
-
-def _covers(row: Mapping[str, Any], line: str) -> bool:
-    """Whether a row with since and until, both included and both optional, is about a line."""
-    number = version_key(line)
-    late_enough = "since" not in row or version_key(row["since"]) <= number
-    return late_enough and ("until" not in row or number <= version_key(row["until"]))
+    yield from (entry["is"] for entry in ranges if covers(entry, line))

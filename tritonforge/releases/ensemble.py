@@ -9,7 +9,7 @@ from typing import Any
 
 from tritonforge.releases.backend import Tensor
 from tritonforge.releases.files import read_data
-from tritonforge.releases.table import Release, version_key
+from tritonforge.releases.table import Release, covers
 
 # The engine's step, beside the models that the line describes itself.
 PREPROCESSING, ENGINE, POSTPROCESSING = "preprocessing", "engine", "postprocessing"
@@ -97,7 +97,7 @@ def known_inputs() -> tuple[str, ...]:
 @cache
 def _line(line: str) -> EnsembleLine:
     data = read_data("ensemble")
-    evidence = next(name for name, span in data["evidence"].items() if _covers(span, line))
+    evidence = next(name for name, span in data["evidence"].items() if covers(span, line))
     return EnsembleLine(
         line=line,
         inputs=_tensors(data["ensemble"]["inputs"], line),
@@ -117,7 +117,7 @@ def _step(data: Mapping[str, Any], name: str, line: str) -> StepLine:
         outputs=_tensors(outputs, line) if name != ENGINE else (),
         input_joints=_joints(inputs, "from", line),
         output_joints=_joints(outputs, "to", line),
-        has_dynamic_batching=batching is not None and _covers(batching, line),
+        has_dynamic_batching=batching is not None and covers(batching, line),
     )
 
 
@@ -131,15 +131,10 @@ def _tensors(rows: Sequence[Mapping[str, Any]], line: str) -> tuple[Tensor, ...]
             ragged=row.get("ragged", False),
         )
         for row in rows
-        if _covers(row, line)
+        if covers(row, line)
     )
 
 
 def _joints(rows: Sequence[Mapping[str, Any]], side: str, line: str) -> tuple[Joint, ...]:
-    found = (row for row in rows if side in row and _covers(row, line))
+    found = (row for row in rows if side in row and covers(row, line))
     return tuple(Joint(row["name"], row[side], row.get("feeds")) for row in found)
-
-
-def _covers(row: Mapping[str, Any], line: str) -> bool:
-    key = version_key(line)
-    return version_key(row.get("since", "0")) <= key <= version_key(row.get("until", "9999"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
@@ -122,6 +122,18 @@ def release_of_triton(version: str) -> tuple[Release, ...]:
 def version_key(text: str) -> tuple[int, ...]:
     """What releases, lines and container tags are ordered by: their numbers."""
     return tuple(int(number[:_MOST_DIGITS]) for number in _NUMBER.findall(text))
+
+
+def covers(row: Mapping[str, Any], line: str) -> bool:
+    """Whether a row of a data file is about a line.
+
+    Args:
+        row: It may have ``since`` and ``until``: the first and the last line that it is about.
+        line: For example ``0.16``.
+    """
+    number = version_key(line)
+    late_enough = "since" not in row or version_key(row["since"]) <= number
+    return late_enough and ("until" not in row or number <= version_key(row["until"]))
 
 
 def _container(row: dict[str, Any], image: str) -> Container:
