@@ -9,7 +9,7 @@ from tests.support.checkpoints import write_glm, write_llama
 from tests.support.reference import reference_logits
 from tests.support.rotary import llama3_scaling
 from tests.support.trtllm_forward import logits
-from tritonforge.checkpoint.cast import cast_values
+from tritonforge.checkpoint.cast import cast_to
 from tritonforge.checkpoint.convert import convert
 from tritonforge.checkpoint.options import ConvertOptions
 from tritonforge.formats.safetensors import DTYPES
@@ -77,7 +77,7 @@ def test_values_are_rounded_as_torch_rounds_them(stored: str, asked: str) -> Non
     drawn = np.random.default_rng(0).standard_normal(20000).astype(np.float32)
     drawn *= 10.0 ** np.random.default_rng(1).integers(-8, 4, drawn.size)  # subnormal halves included
     values = drawn.astype(DTYPES[stored])
-    ours = cast_values(values, asked).view(bits[asked])
+    ours = cast_to(values, DTYPES[asked]).view(bits[asked])
     signed = torch.from_numpy(values.view(bits[stored]).view(f"i{values.itemsize}").copy())
     theirs = signed.view(names[stored]).to(names[asked]).view(torch.int16).numpy().view(np.uint16)
     np.testing.assert_array_equal(ours, theirs)

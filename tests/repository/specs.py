@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from tritonforge.artifacts import EngineArtifact, TokenizerArtifact
+from tritonforge.repository.layout import served_versions
 from tritonforge.repository.manifest import Manifest
 from tritonforge.repository.render import render_engine, render_gateway
-from tritonforge.repository.serving import ServedVersion
+from tritonforge.repository.serving import ServedVersion, read_served_version
 from tritonforge.spec.model import ModelSpec
 
 
@@ -53,3 +54,8 @@ def copy_models(rendered: Path, out: Path) -> list[Path]:
     for folder in rendered.iterdir():
         shutil.copytree(folder, out / folder.name)
     return sorted((out / folder.name for folder in rendered.iterdir()), key=lambda path: "_engine_v" not in path.name)
+
+
+def read_served(gateway: Path) -> list[ServedVersion]:
+    """The versions that a gateway on disk knows, lowest first."""
+    return [read_served_version(file) for file in served_versions(gateway).values()]

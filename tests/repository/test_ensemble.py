@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.repository.specs import make_engine, make_manifest, make_model, make_tokenizer
+from tests.repository.specs import make_engine, make_manifest, make_model, make_tokenizer, read_served
 from tritonforge.errors import ConfigInvalid, RepositoryError
 from tritonforge.repository.ensemble import EnsembleNames
 from tritonforge.repository.layout import list_models
@@ -16,7 +16,7 @@ from tritonforge.repository.pbtxt import read_config
 from tritonforge.repository.render import render_engine, render_gateway
 from tritonforge.repository.render_ensemble import render_ensemble, render_parts
 from tritonforge.repository.routes import Routes
-from tritonforge.repository.serving import ServedVersion, read_served
+from tritonforge.repository.serving import ServedVersion
 from tritonforge.repository.traffic import published_versions, read_routes, set_routes
 
 

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.repository.specs import make_engine, make_manifest, make_model, make_tokenizer, render_model
+from tests.repository.specs import make_engine, make_manifest, make_model, make_tokenizer, read_served, render_model
 from tritonforge.errors import ConfigInvalid, PublishFailed, RepositoryError, TemplateError
 from tritonforge.repository.layout import find_version, list_models
 from tritonforge.repository.pbtxt import parameter_of, parse_config, quoted, read_config
 from tritonforge.repository.render import render_engine, render_gateway
 from tritonforge.repository.runtime_copy import compile_python
-from tritonforge.repository.serving import ServedVersion, read_served
+from tritonforge.repository.serving import ServedVersion
 from tritonforge.repository.templates import TemplateTree
 
 

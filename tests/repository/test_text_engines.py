@@ -12,7 +12,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.repository.specs import make_tokenizer
+from tests.repository.specs import make_tokenizer, read_served
 from tests.support.checkpoints import write_llama
 from tritonforge.artifacts import EngineArtifact
 from tritonforge.engine.served_checkpoint import prepare_served
@@ -21,7 +21,7 @@ from tritonforge.repository.lint import Severity, lint
 from tritonforge.repository.manifest import Manifest
 from tritonforge.repository.pbtxt import parameter_of, read_config
 from tritonforge.repository.render import render_engine, render_gateway
-from tritonforge.repository.serving import ServedVersion, read_served
+from tritonforge.repository.serving import ServedVersion
 from tritonforge.repository.text_engines import llmapi_context
 from tritonforge.spec.model import ModelSpec
 

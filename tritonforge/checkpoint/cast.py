@@ -47,11 +47,6 @@ def cast_to(values: Array, dtype: np.dtype[Any]) -> Array:
     return made
 
 
-def cast_values(values: Array, code: str) -> Array:
-    """As `cast_to`, with the type in the spelling of safetensors."""
-    return cast_to(values, DTYPES[code])
-
-
 def _copy(values: Array, out: Array) -> None:
     with np.errstate(over="ignore", invalid="ignore"):
         np.copyto(out, values, casting="unsafe")

@@ -13,7 +13,7 @@ from tritonforge.errors import RepositoryError
 from tritonforge.formats.trtllm_engine import read_engine_folder
 from tritonforge.repository.dialects import TENSORRT_LLM, Dialect, dialect_of
 from tritonforge.repository.files import copy, write_text
-from tritonforge.repository.layout import SERVING_NAME, engine_model_name, served_versions, serving_folder
+from tritonforge.repository.layout import SERVING_NAME, engine_model_name, serving_folder
 from tritonforge.spec.limits import LimitsSpec
 from tritonforge.spec.model import ResolvedVersion
 
@@ -117,15 +117,6 @@ def _limits(version: ResolvedVersion, engine: EngineArtifact) -> LimitsSpec:
             f"can serve that ({error.errors()[0]['msg']})",
             hint="build it with other limits",
         ) from error
-
-
-def read_served(gateway: Path) -> list[ServedVersion]:
-    """The versions that a gateway on disk knows, lowest first; none when there is no gateway.
-
-    Raises:
-        RepositoryError: A serving.json cannot be read.
-    """
-    return [read_served_version(file) for file in served_versions(gateway).values()]
 
 
 def read_served_version(file: Path) -> ServedVersion:
